@@ -8,7 +8,7 @@ import click
 from cli.app.error_hints import fault_meaning, note_text
 from cli.app.invocation import Invocation, command, json_option
 from cli.render.status import counted
-from cli.screen.progress import Progress
+from cli.screen.progress import CHECKING, Progress
 from cli.screen.terminal import Screen, visible, write
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def fsck(*, quick: bool, repair: bool, as_json: bool) -> None:
     from objstore import check_store, repair_store
 
     invocation = Invocation.current()
-    with Progress({"blobs": "checking", "documents": "replaying"}) as progress:
+    with Progress(CHECKING) as progress:
         report = check_store(invocation.start(), quick=quick, progress=progress.report)
         repaired = repair and (
             report.is_log_sound or report.leftovers > 0 or any(fault.repairable for fault in report.faults)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.app.invocation import Invocation, command, json_option
-from cli.screen.progress import Progress
+from cli.screen.progress import CHECKING, Progress
 from cli.screen.terminal import shown_name, write
 from cli.search.candidates import folders
 
@@ -92,7 +92,7 @@ def _received() -> Iterator[str]:
 def _import(bundle: str, directory: str, *, store_only: bool, as_json: bool) -> None:
     from objstore import FileExists, import_bundle
 
-    with Progress({"blobs": "checking", "documents": "replaying"}) as progress:
+    with Progress(CHECKING) as progress:
         try:
             found = import_bundle(bundle, directory, files=not store_only, progress=progress.report)
         except FileExists as error:

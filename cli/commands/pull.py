@@ -6,7 +6,7 @@ import click
 
 from cli.app.invocation import Invocation, command, json_option
 from cli.commands.remote import only_remote
-from cli.screen.progress import Progress
+from cli.screen.progress import CHECKING, Progress
 from cli.screen.terminal import Screen, shown_name, write
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PULLING", "pull"]
 
-PULLING = {"bytes": "fetching", "blobs": "checking", "documents": "replaying"}
+PULLING = {"bytes": "fetching", **CHECKING}
 """Progress words of a pull."""
 
 

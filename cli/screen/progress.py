@@ -12,7 +12,7 @@ import click
 if TYPE_CHECKING:
     from objstore import Workspace
 
-__all__ = ["COUNTING", "DECIDING", "LOOKING", "REPLAYING", "Progress", "progress_line", "showing_progress"]
+__all__ = ["CHECKING", "COUNTING", "DECIDING", "LOOKING", "REPLAYING", "Progress", "progress_line", "showing_progress"]
 
 PATIENCE: Final = 1.0
 """Seconds until the first progress is shown."""
@@ -27,6 +27,9 @@ LOOKING: Final = {"files": "looking", "changes": "recording", "paths": "writing"
 
 DECIDING: Final = {"files": "comparing", "documents": "replaying", "paths": "writing"}
 """Progress words of a decision."""
+
+CHECKING: Final = {"bytes of the log": "indexing", "blobs": "checking", "documents": "replaying"}
+"""Progress words of a check."""
 
 REPLAYING: Final = {"documents": "replaying"}
 """Progress words of net changes."""

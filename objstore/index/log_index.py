@@ -48,6 +48,7 @@ from objstore.index.shared_connection import CurrentPlaces, RecordNumbers, Share
 from objstore.log.frames import FrameKind
 from objstore.log.segment_files import Place
 from objstore.log.segments import Group, Log
+from objstore.model.basic_types import Progress, ignore_progress
 from objstore.model.ids import BlobId, RecordId, record_id
 
 __all__ = ["Index"]
@@ -71,15 +72,16 @@ class Index:
     The objects stay valid when the index is opened again in another file: they share its connection.
     """
 
-    def __init__(self, file: IndexFile | None, log: Log) -> None:
+    def __init__(self, file: IndexFile | None, log: Log, progress: Progress = ignore_progress) -> None:
         """Open the index and read on to the end of the log, or rebuild the index if it doesn't fit the log.
 
-        `file`: to be closed after the index (None: a temporary file without a name).
+        `file`: to be closed after the index (None: a temporary file without a name). `progress`: of a rebuild.
 
         Raises StoreDamaged, StoreLocked, DiskFull, DiskFailed.
         """
         self._file = file
         self._log = log
+        self._progress = progress
         self.end: Place = log.first
         self.last_record: RecordId | None = None
         self._last_place = Place(0, 0)
@@ -279,13 +281,23 @@ class Index:
                 self._db.execute(f'DROP TABLE "{name}"')
             self._create()
             self._load_position()
-            self._take((group, None) for group in self._log.groups(self.end))
+            self._take((group, None) for group in self._counted(self._log.groups(self.end)))
             while (start := self._log.next_start(self.end)) is not None:
                 self.end = start
             self._db.execute(UNHELD)
             self._db.execute("UPDATE position SET definitions = ?", (self._definitions(),))
             self._save_position()
         self._known_generations = self._log.files.generations()
+
+    def _counted(self, groups: Iterable[Group]) -> Iterator[Group]:
+        """Yield the groups, and report how many bytes of the log they are."""
+        files, segment, before, size = self._log.files, 0, 0, self._log.files.total_bytes()
+        for group in groups:
+            if group.segment != segment:
+                before = sum(files.size(number) for number in files.numbers() if number < group.segment)
+                segment = group.segment
+            self._progress("bytes of the log", before + group.end.position, size)
+            yield group
 
     def recreate(self, second: "Index | None" = None) -> None:
         """Rebuild the index; in a new file if SQLite can't even empty the current one. Raises StoreDamaged.

@@ -292,7 +292,7 @@ class _Checking:
             try:
                 if os.path.exists(os.path.join(self._folder, INDEX_NAME)):
                     log = opened.enter_context(closing(Log(folder, Disk())))
-                    built = _Built(opened.enter_context(closing(Index(None, log))), None)
+                    built = _Built(opened.enter_context(closing(Index(None, log, self._progress))), None)
                 else:  # there is none to compare it with
                     journal = opened.enter_context(closing(Journal(self.report.root, Disk())))
                     built = _Built(journal.store.index, journal)
@@ -503,7 +503,7 @@ class _Checking:
         with ExitStack() as opened:
             for _ in range(_TRIES):  # a compaction that begins or ends meanwhile also makes a difference
                 try:
-                    built = built or opened.enter_context(closing(Index(None, store.log)))
+                    built = built or opened.enter_context(closing(Index(None, store.log, self._progress)))
                     built.follow_generations()
                     built.catch_up()
                     # The store, and not only its index: the segment at whose place the index ends may have been

@@ -101,7 +101,7 @@ def _added(workspace: "Workspace", target: str, text: str, who: str) -> "Comment
             raise click.UsageError(f"{span[0]}-{span[1]} is no range of lines: the first one is larger.")
         if not (is_on_disk(workspace, spelling) or was_recorded(workspace, spelling)):
             with suppress(NoSuchName):
-                _, units = workspace.history.find_units(target)
+                units = workspace.history.named_units(target)
                 return workspace.comments.add_to_units(units, text or _typed(target), who=who)
     path = path_named(workspace, spelling)
     text = text or _typed(target)

@@ -105,7 +105,7 @@ def _named(workspace: "Workspace", selection: UnitSelection) -> Selection:
                     raise click.UsageError("Name the file once: as a PATH, or with --file.")
                 paths.append(NamedPlace(path=path_named(workspace, name), spelling=name))
                 continue
-        units += workspace.history.find_units(name)[1]
+        units += workspace.history.named_units(name)
     return Selection(
         units=tuple(units),
         ranges=tuple(ranges),

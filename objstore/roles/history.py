@@ -68,6 +68,13 @@ class History:
             seq, units = revspec.find_units(self._journal, spelling)
             return self.edit(seq), units
 
+    def named_units(self, spelling: str) -> tuple[Unit, ...]:
+        """Return the units that `find_units` finds, without reading the record of the edit. Raises as that does."""
+        from objstore.history import revspec
+
+        with self._journal.reading():
+            return revspec.find_units(self._journal, spelling)[1]
+
     def find_conversation(self, spelling: str) -> str:
         """Return the conversation that a user's text names. Raises NoSuchName, AmbiguousName."""
         from objstore.history import revspec

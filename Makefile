@@ -29,10 +29,10 @@ TOO_OLD := editledger needs Python 3.11 or newer, and none of $(PYTHONS) is: ins
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup test lint format demo man screenshots bench curves conformance clients fuzz laws mounts mutants large crash soak powercut lock clean
+.PHONY: help setup test lint format demo man screenshots bench curves conformance clients fuzz laws mounts mutants large crash soak powercut remote-ceph lock clean
 
 help: ## print this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 	@echo 'ARGS="..." is passed on by test, demo, bench, clients, mutants and lock; UV= does without uv.'
 
 setup: $(VENV)/.project ## install the locked dependencies and the project into .venv
@@ -96,6 +96,9 @@ soak: setup ## run servers, watchers, hooks and reviewers in one workspace for S
 
 powercut: setup ## simulate 120 power cuts of ext4 and btrfs under load, and check what is left (Linux, root)
 	$(BIN)/python -m tests.powercut $(ARGS)
+
+remote-ceph: setup ## run the tests of remotes on Ceph's gateway, from the distribution (Debian: ceph-mon ceph-osd radosgw)
+	EDITLEDGER_REQUIRES=ceph $(BIN)/python -m pytest tests/objstore/remote/test_bucket_servers.py -k ceph $(ARGS)
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -32,7 +32,13 @@ _RETRIES: Final = 4
 _RETRY_SECONDS: Final = 90
 
 _TIME_ERRORS: Final = ("RequestTimeTooSkewed", "RequestExpired")
-_KEY_ERRORS: Final = ("SignatureDoesNotMatch", "InvalidAccessKeyId", "AccessDenied", "AuthenticationFailed")
+_KEY_ERRORS: Final = (
+    "SignatureDoesNotMatch",
+    "InvalidAccessKeyId",
+    "AccessDenied",
+    "AuthenticationFailed",
+    "403 Forbidden",
+)
 
 
 @value
@@ -194,15 +200,14 @@ class ObjectBucket:
         """Remove objects."""
         from obstore import delete
 
-        for key in keys if self._folder is not None else ():
-            with self._translating():
-                try:
-                    delete(self._store, key)
-                except FileNotFoundError:
-                    continue
         if self._folder is None and keys:
-            with self._translating():
+            with self._translating(), suppress(FileNotFoundError):
                 delete(self._store, list(keys))
+                return
+        # A folder, or a server that refuses a list with an object that is gone, as Azure does.
+        for key in keys:
+            with self._translating(), suppress(FileNotFoundError):
+                delete(self._store, key)
 
     def _sync(self, key: str) -> None:
         """Make a new file of a folder durable, with its name and those of its folders."""

@@ -23,6 +23,7 @@ from tests.bench.hook import bench_hook
 from tests.bench.large import bench_large
 from tests.bench.measure import Report, finish
 from tests.bench.releases import bench_releases
+from tests.bench.remote import bench_remote
 from tests.bench.repack import bench_repack
 from tests.bench.review import bench_review
 from tests.bench.server import bench_server
@@ -51,6 +52,7 @@ BENCHES: Final[dict[str, Callable[[Report], None]]] = {
     "large": bench_large,
     "server": bench_server,
     "store": bench_store,
+    "remote": bench_remote,
     "web": bench_web,
     "web_load": bench_web_load,
 }

@@ -1,0 +1,255 @@
+"""What sharing a store costs: push, fetch and pull against plain obstore of the same bytes, and requests of each.
+
+The bucket is a folder, so a network hides nothing; `CAS_BENCH_BUCKET` names another one, which has to be empty. A plain
+copy sends and fetches the same bytes in the same pieces, six at once, and hashes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import tempfile
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
+
+import obstore
+from obstore.store import from_url
+
+from objstore import Action, Hunk, Seq, Status, Unit, Workspace
+from objstore.fs.disk import Disk
+from objstore.log.segment_files import segment_name
+from objstore.remote.bucket import local_path, open_bucket
+from objstore.remote.decisions import Ledger, RemoteDecision, append, new_nonce
+from objstore.remote.keys import Lane, lane_of
+from objstore.remote.pull import fetch, mirror
+from objstore.remote.push import Pushed, in_parallel, push
+from objstore.transaction.journal import Journal
+from tests.bench.bulk import Bulk
+from tests.bench.measure import Report, timed_in_turn
+from tests.support.buckets import FailingBucket
+from tests.support.crash_scenarios import write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from objstore.remote.heads import Head, Seen
+
+__all__ = ["bench_remote"]
+
+EDITS: Final = int(os.environ.get("CAS_BENCH_EDITS", "100000"))
+BUCKET: Final = os.environ.get("CAS_BENCH_BUCKET", "")
+EDITS_A_CALL: Final = 100
+FILES: Final = 400
+LINES: Final = 40
+ROUNDS: Final = 3
+DECISIONS: Final = 50
+OPENINGS: Final = 40
+
+_PieceAt: TypeAlias = tuple[str, int, int]
+"""A segment's file, and the offset and the size of a piece of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Copied:
+    """One round of copies."""
+
+    pushed: Pushed
+    seconds: dict[str, float]
+    requests: dict[str, int]
+
+
+def bench_remote(report: Report) -> None:
+    """Push and pull a long history, decide on it, and record edits in a workspace that has a remote."""
+    # In this file's folder, not in /tmp: that may be a memory file system.
+    with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix="bench-") as scratch:
+        folder = Path(scratch)
+        bucket = FailingBucket(open_bucket(BUCKET or (folder / "bucket").as_uri()))
+        _history(folder / "desk", EDITS)
+        done = _measure_copies(folder, bucket, report)
+        _measure_requests(folder / "desk", bucket, done, report)
+        _measure_edits(folder, report)
+
+
+def _history(root: Path, edits: int) -> None:
+    """Record edits of one line each in small files."""
+    root.mkdir()
+    bulk, chance = Bulk(root), random.Random(7)
+    texts = {f"{number}.py": [b"line_%d = 0\n" % line for line in range(LINES)] for number in range(FILES)}
+    for name, lines in texts.items():
+        bulk.begin(name, b"".join(lines))
+    names = list(texts)
+    for first in range(0, edits, EDITS_A_CALL):
+        call: list[tuple[str, bytes, Hunk]] = []
+        for number in range(first, min(first + EDITS_A_CALL, edits)):
+            name, at = names[number % FILES], chance.randrange(LINES)
+            texts[name][at] = b"value_%d = %d\n" % (number, chance.randrange(10**9))
+            call.append((name, b"".join(texts[name]), Hunk(at, 1, at, 1)))
+        bulk.call(f"session {first // 5_000}", call)
+    bulk.close()
+
+
+def _measure_copies(folder: Path, bucket: FailingBucket, report: Report) -> Pushed:
+    """Measure the whole store, in turn with plain copies of its pieces."""
+    root, plain = folder / "desk", _Plain(f"{bucket.url.rstrip('/')}/plain")
+    rounds = [_copied(folder, number, bucket, plain) for number in range(ROUNDS)]
+    done, pieces = rounds[-1].pushed, list(_pieces(root, rounds[-1].pushed.head))
+    began = time.perf_counter()
+    (folder / "members").mkdir()
+    mirror(bucket, done.head, str(folder / "members" / "desk"), str(folder / "incoming-0"), Disk())
+    checked = time.perf_counter() - began
+    size = done.head.size / 1e6
+    report.ratio("the store, MB", size, "-")
+    report.ratio("edits of it", EDITS, "-")
+    seconds = {name: min(each.seconds[name] for each in rounds) for name in rounds[0].seconds}
+    for name, taken in seconds.items():
+        report.ratio(f"{name}, MB a second", size / taken, "-")
+    report.ratio("push / plain put, of throughput", seconds["plain put"] / seconds["push"], ">= 0.7")
+    report.ratio("fetch / plain get, of throughput", seconds["plain get"] / seconds["fetch"], ">= 0.7")
+    report.ratio("checking what was fetched, and its index, edits a second", EDITS / checked, "-")
+    report.ratio("requests of the first push", rounds[-1].requests["push"], f"<= {len(pieces) + 3}")
+    report.ratio("requests of the first fetch", rounds[-1].requests["fetch"], f"<= {len(pieces)}")
+    return done
+
+
+def _copied(folder: Path, number: int, bucket: FailingBucket, plain: _Plain) -> _Copied:
+    """Push the store to a lane of its own and fetch it from there, in turn with plain copies of its pieces."""
+    root, incoming, copy = folder / "desk", str(folder / f"incoming-{number}"), folder / f"copy-{number}"
+    lane = Lane(f"{_own_lane(root)}-{number:08x}")
+    bucket.requests.clear()
+    began = time.perf_counter()
+    pushed = _push(root, bucket, lane)
+    seconds, requests = {"push": time.perf_counter() - began}, {"push": bucket.count}
+    pieces = list(_pieces(root, pushed.head))
+    seconds["plain put"] = _seconds(lambda: plain.put_all(number, pieces))
+    bucket.requests.clear()
+    seconds["fetch"] = _seconds(lambda: fetch(bucket, pushed.head, incoming, Disk()))
+    requests["fetch"] = bucket.count
+    seconds["plain get"] = _seconds(lambda: plain.get_all(number, pieces, copy))
+    return _Copied(pushed=pushed, seconds=seconds, requests=requests)
+
+
+def _measure_requests(root: Path, bucket: FailingBucket, done: Pushed, report: Report) -> None:
+    """Count what one more edit and decisions ask of the bucket."""
+    with Workspace.open(root) as workspace:
+        write(workspace, "more.py", b"more\n")
+    bucket.requests.clear()
+    again = _push(root, bucket, done.head.lane, done.seen)
+    report.ratio("requests of a push of one more edit", bucket.count, "<= 3")
+    report.ratio("bytes of that push and its head", again.size + len(again.seen.body), "-")
+    ledger = Ledger()
+    taken: list[float] = []
+    bucket.requests.clear()
+    for number in range(DECISIONS):
+        decision = RemoteDecision(
+            lane=done.head.lane,
+            action=Action.ACCEPT,
+            units={Unit(Seq(number + 1), 1): Status.PENDING},
+            who="bench",
+            nonce=new_nonce(),
+        )
+        began = time.perf_counter_ns()
+        append(bucket, decision, ledger)
+        taken.append((time.perf_counter_ns() - began) / 1e6)
+    report.ratio("requests of a decision", bucket.count / DECISIONS, "<= 1")
+    report.times("a decision", taken)
+
+
+def _measure_edits(folder: Path, report: Report) -> None:
+    """Compare an edit, and a list of edits, in a workspace that has a remote with one that has none."""
+    roots = {"without": folder / "alone", "with": folder / "shared"}
+    for root in roots.values():
+        root.mkdir()
+        Workspace.init(root).close()
+    with Workspace.open(roots["with"]) as workspace:
+        workspace.remotes.add("origin", (folder / "other").as_uri())
+        workspace.remotes.push("origin")
+
+    def edit(root: Path) -> Callable[[int], object]:
+        def act(number: int) -> None:
+            with Workspace.open(root) as workspace:
+                write(workspace, "a.txt", b"line %d\n" % number)
+
+        return act
+
+    def log(root: Path) -> Callable[[int], object]:
+        def act(_: int) -> None:
+            with Workspace.open(root) as workspace:
+                workspace.history.edits()
+
+        return act
+
+    for what, making in {"an edit": edit, "the list of edits": log}.items():
+        times = timed_in_turn({name: making(root) for name, root in roots.items()}, OPENINGS)
+        with_, without = (report.times(f"{what}, {name} a remote", times[name]) for name in ("with", "without"))
+        report.ratio(f"{what}, with / without a remote", with_ / without, "<= 1.1")
+
+
+def _push(root: Path, bucket: FailingBucket, lane: Lane, seen: Seen | None = None) -> Pushed:
+    with closing(Journal(str(root), Disk())) as journal, journal.reading() as store:
+        done = push(bucket, lane, store, label="desk", seen=seen)
+    return cast("Pushed", done)  # no dry run
+
+
+def _own_lane(root: Path) -> Lane:
+    with closing(Journal(str(root), Disk())) as journal, journal.reading() as store:
+        return lane_of(store.log.store)
+
+
+def _pieces(root: Path, head: Head) -> Iterator[_PieceAt]:
+    """Yield the file, the offset and the size of each piece."""
+    for segment in head.segments:
+        path, offset = root / ".cas" / "segments" / segment_name(segment.number, segment.generation), 0
+        for piece in segment.pieces:
+            yield str(path), offset, piece.size
+            offset += piece.size
+
+
+class _Plain:
+    """What a plain program with obstore does: it sends and fetches bytes, durably, and checks nothing."""
+
+    def __init__(self, url: str) -> None:
+        self._folder: Final = local_path(url)
+        if self._folder is not None:
+            Path(self._folder).mkdir(parents=True)
+        self._store: Final = from_url(url)
+
+    def put_all(self, number: int, pieces: Sequence[_PieceAt]) -> None:
+        """Send pieces of files."""
+
+        def send(piece: _PieceAt) -> int:
+            path, offset, size = piece
+            key = f"{number}/{Path(path).name}-{offset}"
+            fd = os.open(path, os.O_RDONLY)
+            obstore.put(self._store, key, os.pread(fd, size, offset), use_multipart=False)
+            os.close(fd)
+            if self._folder is not None:
+                fd = os.open(Path(self._folder, key), os.O_RDONLY)
+                os.fsync(fd)
+                os.close(fd)
+            return size
+
+        in_parallel(send, pieces, None, 0)
+
+    def get_all(self, number: int, pieces: Sequence[_PieceAt], folder: Path) -> None:
+        """Fetch pieces, and write them into files."""
+        folder.mkdir()
+
+        def bring(piece: _PieceAt) -> int:
+            path, offset, size = piece
+            content = obstore.get(self._store, f"{number}/{Path(path).name}-{offset}").bytes()
+            fd = os.open(folder / Path(path).name, os.O_WRONLY | os.O_CREAT)
+            os.pwrite(fd, content, offset)
+            os.fsync(fd)
+            os.close(fd)
+            return size
+
+        in_parallel(bring, pieces, None, 0)
+
+
+def _seconds(act: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    act()
+    return time.perf_counter() - began

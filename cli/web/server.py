@@ -26,6 +26,7 @@ from cli.screen.terminal import flush, shown_name, write
 from cli.web import events
 from cli.web.connections import Strangers
 from cli.web.decisions.waiting_rejections import waiting_words
+from cli.web.elsewhere import Elsewhere
 from cli.web.endpoints import failed
 from cli.web.events import Watcher
 from cli.web.guard import Guard
@@ -66,16 +67,19 @@ _FORWARD: Final = (
 )
 
 
-def serve(root: str, context: click.Context, *, port: int, opens_browser: bool) -> None:
+def serve(
+    root: str, context: click.Context, *, port: int, opens_browser: bool, elsewhere: Elsewhere | None = None
+) -> None:
     """Serve the workspace at `root` until a signal ends the process.
 
-    `port`: 0 chooses a free one. Raises ClickException if the port is taken.
+    `port`: 0 chooses a free one. `elsewhere`: the other store whose mirror is at `root`. Raises
+    ClickException if the port is taken.
     """
     with _listening(port) as listener:
         bound: int = listener.getsockname()[1]
         token = secrets.token_urlsafe(32)
         address = f"http://{HOST}:{bound}/?token={token}"
-        server = ServerState(root, context)
+        server = ServerState(root, context, elsewhere)
         try:
             asyncio.run(_served(server, listener, token, address, opens_browser=opens_browser))
         finally:
@@ -117,10 +121,14 @@ async def _served(
         limit_concurrency=_MOST_CONNECTIONS,
         timeout_graceful_shutdown=_GRACE,
     )
-    web = _Web(config, server, watcher, f"{shown_name(server.root)} is at\n{address}")
+    web = _Web(config, server, watcher, f"{_title(server)} is at\n{address}")
     with _forward_page(address) if opens_browser else nullcontext("") as page:
         web.browser = page
         await web.serve(sockets=[listener])
+
+
+def _title(server: ServerState) -> str:
+    return shown_name(server.root) if server.elsewhere is None else server.elsewhere.title
 
 
 def _application(

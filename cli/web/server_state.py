@@ -37,6 +37,7 @@ from objstore import (
 )
 
 if TYPE_CHECKING:
+    from cli.web.elsewhere import Elsewhere
     from objstore import FileSummary, NetFile
 
 __all__ = ["DecisionRequest", "ServerState", "ShownChange", "Ticket", "WaitingRejection"]
@@ -118,9 +119,13 @@ class RunningCheck:
 class ServerState:
     """The state that one server keeps between requests. Safe to use from several threads."""
 
-    def __init__(self, root: str, context: click.Context) -> None:
-        """Serve the workspace at `root`. `context`: the command that was started."""
+    def __init__(self, root: str, context: click.Context, elsewhere: "Elsewhere | None" = None) -> None:
+        """Serve the workspace at `root`. `context`: the command that was started.
+
+        `elsewhere`: the other store whose mirror that is (None: it is the user's own workspace).
+        """
         self.root: Final = root
+        self.elsewhere: Final = elsewhere
         self.context: Final = context
         self.lock: Final = threading.Lock()
         """Guards `waiting` and `notes`."""
@@ -190,7 +195,8 @@ class ServerState:
 
     def version(self) -> str:
         """Return a text that changes with every record, every call of an agent, and every waiting rejection."""
-        return f"{store_version(self.root)}-{self._touched}"
+        entries = "" if self.elsewhere is None else f"-{self.elsewhere.version()}"
+        return f"{store_version(self.root)}-{self._touched}{entries}"
 
     def touch(self) -> None:
         """Change the version, because the state of this server has changed."""

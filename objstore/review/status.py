@@ -281,6 +281,8 @@ def _stable_changes(
     the log before the check, and the log was the same afterwards. Otherwise the check is repeated, but not for long,
     because a writer may be suspended: then the files that it may be writing are reported as unfinished.
     """
+    if journal.is_mirror:
+        return (), ()  # its files are elsewhere
     until: float | None = None
     while True:
         with journal.reading() as store:

@@ -115,7 +115,7 @@ class Journal:
         self.tree: Final[Tree] = self.files.tree
         self._folder: Final = os.path.join(self.tree.root, STORE_NAME)
         self._index: Final = os.path.join(self._folder, INDEX_NAME)
-        self._is_mirror: Final = STORE_NAME in self.tree.root.split(os.sep)
+        self.is_mirror: Final = STORE_NAME in self.tree.root.split(os.sep)  # of another store: it has no files
         try:
             self.store = self._open_store()
         except BaseException:
@@ -235,7 +235,7 @@ class Journal:
         Raises PathReserved in a mirror, StoreLocked, StoreRefuses, StoreDamaged, DiskFull if that can't be completed,
         NotAWorkspace, and StoreReplaced if another folder has the workspace's path by now.
         """
-        if self._is_mirror:
+        if self.is_mirror:
             raise PathReserved(self.tree.root, "mirrors of other stores, in which nothing is decided")
         catch_ups = _CATCH_UPS
         with closing(self._turns(within, waiting)) as turns:

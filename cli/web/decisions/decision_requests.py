@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from cli.app.invocation import reviewer
 from cli.render.outcomes import shown_units
 from cli.screen.terminal import shown_name, visible
-from cli.web.decisions.outcomes import WayOut, failure_shape, overtaken, shown_outcome
+from cli.web.decisions.outcomes import WayOut, done_shape, failure_shape, overtaken, shown_outcome
+from cli.web.elsewhere import BECOMES
 from cli.web.on_screen import UnshownChange, row_count, unshown_changes, unshown_shape
 from cli.web.server_state import DecisionRequest, ServerState, Ticket
 from cli.web.shapes import units_named
@@ -31,9 +32,10 @@ from objstore import (
 )
 
 if TYPE_CHECKING:
+    from cli.web.elsewhere import Elsewhere
     from objstore import ExternalChange, Workspace
 
-__all__ = ["Resolved", "Step", "asked_first", "decided", "resolved", "stepped"]
+__all__ = ["Resolved", "Step", "asked_first", "decided", "decided_elsewhere", "resolved", "stepped"]
 
 Shape = dict[str, Any]
 
@@ -106,8 +108,34 @@ def decided(server: ServerState, workspace: "Workspace", request: DecisionReques
         return failure_shape(server, error)
 
 
+def decided_elsewhere(server: ServerState, elsewhere: "Elsewhere", request: DecisionRequest) -> Shape:
+    """Decide on what another store has, by the log of the bucket, and return the outcome; no file changes here."""
+    try:
+        with server.workspace() as workspace:
+            found = resolved(server, workspace, request)
+            if isinstance(found, str):
+                return overtaken(found)
+            question = asked_first(server, workspace, request, found)
+            if question is not None:
+                return question
+        decided = elsewhere.decided() if request.action is not Action.RESET else {}
+        left = {unit: status for unit, status in found.shown.items() if unit not in decided}
+        units = left or dict(found.shown)  # if all are decided, the log says by whom
+        words = elsewhere.decide(request.action, units, request.reason)
+    except (CasError, OSError) as error:
+        return failure_shape(server, error)
+    server.touch()
+    becomes = BECOMES[request.action].value
+    changed = [{"name": str(unit), "status": becomes, "cascaded": False} for unit in sorted(units)]
+    return done_shape(request.action.value, 0, words, changed=changed, notes=[visible(words)])
+
+
 def stepped(server: ServerState, action: Action, on_external: OnExternal, ticket: str, step: Step) -> Shape:
     """Undo or redo a decision and return the outcome."""
+    if server.elsewhere is not None:
+        store = server.elsewhere.title
+        words = f"What was decided on {store} can't be taken back here: it may be carried out already."
+        return overtaken(f"{words} Reopen the change after a `cas pull` that shows it as decided.")
     answered = server.shown(ticket) if ticket else _NONE
     if answered is None:
         return overtaken(_TOO_OLD)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from cli.screen.terminal import shown_name
-from cli.web.decisions.decision_requests import asked_first, decided, resolved
+from cli.web.decisions.decision_requests import asked_first, decided, decided_elsewhere, resolved
 from cli.web.decisions.outcomes import failure_shape, nothing_to_do, overtaken
 from cli.web.server_state import DecisionRequest, ServerState, WaitingRejection
 from cli.web.shapes import running_call, units_named
@@ -38,6 +38,8 @@ def decided_or_asked(server: ServerState, request: DecisionRequest, running: str
 
     `running`: what to do in that case: "now", "wait", or "" to follow the setting `review.running`.
     """
+    if server.elsewhere is not None:
+        return decided_elsewhere(server, server.elsewhere, request)
     try:
         with server.workspace(notes_git=True) as workspace:
             if request.action is Action.REJECT and running != "now":

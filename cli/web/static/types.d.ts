@@ -135,6 +135,8 @@ export interface Change {
   hunks: Unit[]; turns: number[];
   /** Indices of other changes of the file that are always decided with this one, even without their keys. */
   shares_with: number[];
+  /** Of another store (`cas web STORE/`): how it is decided there, though that is not carried out yet. */
+  verdict?: "accepted" | "rejected";
   seen: boolean;
   whitespace_only: boolean;
   comments: Comment[];

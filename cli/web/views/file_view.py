@@ -1,6 +1,6 @@
 """Compute the view of one file: its changes, and rows of its diff."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +8,7 @@ from cli.render.comments import comments_by_change
 from cli.screen.terminal import shown_name
 from cli.selection.turn_selection import TurnSelection
 from cli.web.diff_rows.net_rows import CONTEXT, DiffRows, is_whitespace_only
+from cli.web.elsewhere import verdict_of
 from cli.web.request_fields import NotThere
 from cli.web.server_state import ServerState, ShownChange
 from cli.web.shapes import at_path, change_words, kind_of, named, units_named
@@ -26,7 +27,7 @@ from objstore import (
 )
 
 if TYPE_CHECKING:
-    from objstore import NetFile, StoreError, Unit, Workspace
+    from objstore import NetChange, NetFile, Status, StoreError, Unit, Workspace
 
 __all__ = ["ShownFile", "file_view", "rejected_change", "shown_file"]
 
@@ -118,6 +119,7 @@ def file_view(server: ServerState, workspace: "Workspace", shown: ShownFile, fir
     seen = workspace.review.seen_changes()
     comments = comments_by_change(workspace, file)
     paths = (file.path, file.path_before)
+    decided = {} if server.elsewhere is None else server.elsewhere.decided()
     groups = [frozenset(keys[at] for at in (place, *change.shares_with)) for place, change in enumerate(file.changes)]
     server.note_shown(
         [
@@ -143,6 +145,7 @@ def file_view(server: ServerState, workspace: "Workspace", shown: ShownFile, fir
                 "rows": rows.places[at][1],
                 "place": server.progress.place(key),
                 **shown.writers[at],
+                **_decided_elsewhere(change, decided),
             }
             for at, (key, change) in enumerate(zip(keys, file.changes, strict=True))
         ],
@@ -190,6 +193,12 @@ def _found(server: ServerState, workspace: "Workspace", document: int, units: "f
         raise unreadable[0]  # perhaps this file's: the damage hides that it has pending changes
     what = "in this file" if units is None else "of this turn in this file"
     raise NotThere(f"Nothing is pending {what} any more.")
+
+
+def _decided_elsewhere(change: "NetChange", decided: "Mapping[Unit, Status]") -> Shape:
+    """Return the verdict on a change of another store that is not carried out yet, if there is one."""
+    verdict = verdict_of(change.units, decided)
+    return {"verdict": verdict} if verdict else {}
 
 
 def _blobs(file: "NetFile") -> Shape:

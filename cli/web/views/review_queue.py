@@ -1,6 +1,6 @@
 """Compute the queue: pending changes by turn and by file, running calls, comments, sessions and notices."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -53,6 +53,9 @@ def queue_shape(server: ServerState, workspace: "Workspace", version: str) -> Sh
         unreadable=unreadable.append,
         put_off=(lambda document, path: put_off.update({path: document})) if server.may_put_off() else None,
     )
+    elsewhere = server.elsewhere
+    if elsewhere is not None:
+        files = elsewhere.left(files)
     server.note_put_off(len(put_off))
     server.note_places(files)
     server.note_unrecorded(file.document for file in files if file.is_unrecorded)
@@ -60,7 +63,7 @@ def queue_shape(server: ServerState, workspace: "Workspace", version: str) -> Sh
     running = {call.session for call in report.running if not call.is_behind and not call.is_abandoned}
     listed = _listed(report, files)
     shown_turns = _turns(workspace, report, files, put_off, seen, running, listed)
-    server.progress.update(listed, put_off.values(), partial(_status, workspace))
+    server.progress.update(listed, put_off.values(), _statuses(server, workspace))
     done = server.progress.done()
     comments = [view for view in workspace.comments.all() if not view.is_resolved]
     waiting = waiting_shapes(server)
@@ -75,7 +78,7 @@ def queue_shape(server: ServerState, workspace: "Workspace", version: str) -> Sh
     changes = sum(len(file.changes) for file in files)
     return {
         "version": version,
-        "root": shown_name(root),
+        "root": shown_name(root) if elsewhere is None else elsewhere.title,
         "read_only": server.read_only(),
         "undo": in_force[0].number if in_force else 0,
         "changes": changes,
@@ -105,7 +108,8 @@ def queue_shape(server: ServerState, workspace: "Workspace", version: str) -> Sh
         "running_calls": [running_call(root, call) for call in report.running],
         "waiting": waiting,
         "checks": [visible(check.command) for check in server.checks()],
-        "unreadable": [*map(visible, map(str, unreadable)), *map(shown_name, report.unreadable), *server.notes],
+        "unreadable": [*map(visible, map(str, unreadable)), *map(shown_name, report.unreadable), *server.notes]
+        + ([] if elsewhere is None else [*elsewhere.refusals()]),
     }
 
 
@@ -131,6 +135,14 @@ def _stops(report: "StatusReport") -> "Iterator[tuple[Stop, tuple[Seq, ...]]]":
     sessions = {turn.number: turn.session for turn in report.turns}
     for group in report.groups:
         yield (group.turn, sessions.get(group.turn, group.session)), group.seqs
+
+
+def _statuses(server: ServerState, workspace: "Workspace") -> Callable[[Unit], Status | None]:
+    """Return what gives the status of a hunk; what is decided on another store counts before it is carried out."""
+    if server.elsewhere is None:
+        return partial(_status, workspace)
+    decided = server.elsewhere.decided()
+    return lambda unit: decided.get(unit) or _status(workspace, unit)
 
 
 def _status(workspace: "Workspace", unit: Unit) -> Status | None:

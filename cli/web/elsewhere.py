@@ -1,0 +1,106 @@
+"""Review what another store has: the page shows its mirror, and a decision goes to the decision log of the bucket.
+
+The files are elsewhere, and so is whoever carries the decision out. Until a pull shows that, a change that somebody has
+decided on counts as decided here.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from cli.app.invocation import reviewer
+from cli.screen.terminal import visible
+from objstore import Action, Status, Unit, Workspace
+
+if TYPE_CHECKING:
+    from objstore import FileSummary, Member, Remote, RemoteVerdict
+
+__all__ = ["BECOMES", "Elsewhere", "verdict_of"]
+
+BECOMES: Final = {Action.ACCEPT: Status.ACCEPTED, Action.REJECT: Status.REJECTED, Action.RESET: Status.PENDING}
+"""The status that a decision gives."""
+
+
+class Elsewhere:
+    """Another store of a bucket, whose mirror is reviewed."""
+
+    def __init__(self, workspace: Workspace, remote: "Remote", member: "Member") -> None:
+        """Wrap a member of a remote of a workspace."""
+        self.home: Final = workspace.root
+        self.root: Final = workspace.remotes.mirror(remote, member)
+        self.remote: Final = remote
+        self.member: Final = member
+
+    @cached_property
+    def title(self) -> str:
+        """Return what the page calls the store."""
+        return visible(f"{self.member.name} ({self.remote.name})")
+
+    def version(self) -> str:
+        """Return a text that changes with every entry of the decision log that is read."""
+        try:
+            return str(Path(self.root).parents[1].joinpath("log").stat().st_mtime_ns)
+        except FileNotFoundError:
+            return ""
+
+    def verdicts(self) -> "dict[Unit, RemoteVerdict]":
+        """Return the newest decision on each hunk, as far as the log was read."""
+        with Workspace.open(self.home) as workspace:
+            return workspace.remote_decisions.verdicts(self.remote, self.member)
+
+    def decided(self) -> dict[Unit, Status]:
+        """Return the status that each hunk gets by a decision that was not refused."""
+        return {
+            unit: BECOMES[each.action]
+            for unit, each in self.verdicts().items()
+            if each.result != "refused" and each.action is not Action.RESET
+        }
+
+    def refusals(self) -> Iterator[str]:
+        """Yield a sentence for each decision that the store with the files refused, unless it was decided again."""
+        refused: dict[int, list[Unit]] = {}
+        verdicts = self.verdicts()
+        for unit, each in sorted(verdicts.items()):
+            if each.result == "refused":
+                refused.setdefault(each.number, []).append(unit)
+        for units in refused.values():
+            each = verdicts[units[0]]
+            names = ", ".join(map(str, units))
+            yield visible(
+                f"{self.member.name} refused to {each.action.value} {names}, as {each.who} decided: {each.why}"
+            )
+
+    def decide(self, action: Action, units: Mapping[Unit, Status], reason: str) -> str:
+        """Decide on hunks, each with the status that was shown; return a sentence. Raises what the log raises."""
+        with Workspace.open(self.home) as workspace:
+            decide = workspace.remote_decisions.decide
+            number = decide(self.remote, self.member, action, units, who=reviewer(), reason=reason)
+        return f"Decision {number} asks {self.title} for that; its next `cas pull` carries it out."
+
+    def left(self, files: "Iterable[FileSummary]") -> "list[FileSummary]":
+        """Return files with the changes that nobody has decided on."""
+        decided = self.decided()
+        found = []
+        for file in files:
+            kept = [at for at, change in enumerate(file.changes) if not verdict_of(change.units, decided)]
+            if len(kept) < len(file.changes):
+                places = {old: new for new, old in enumerate(kept)}
+                changes = (
+                    file.changes[at]._replace(
+                        shares_with=tuple(places[other] for other in file.changes[at].shares_with if other in places)
+                    )
+                    for at in kept
+                )
+                file = file._replace(changes=tuple(changes))  # noqa: PLW2901 -- the same file
+            if file.changes:
+                found.append(file)
+        return found
+
+
+def verdict_of(units: Iterable[Unit], decided: Mapping[Unit, Status]) -> str:
+    """Return how a change is decided ("": it is not): rejected if any of its hunks is."""
+    found = {decided.get(unit) for unit in units}
+    if not found or None in found:
+        return ""
+    return (Status.REJECTED if Status.REJECTED in found else Status.ACCEPTED).value

@@ -1,0 +1,97 @@
+"""The page reviews what another store has: the same changes, and decisions that are carried out where the files are."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from objstore import Workspace
+from tests.support.command_runner import CommandRunner
+from tests.support.crash_scenarios import files, write
+from tests.support.faulty_disk import UnsyncedDisk
+from tests.support.review_server import WHOLE, ReviewServer, review_server
+
+BEFORE = b"".join(b"line %d\n" % number for number in range(30))
+AFTER = BEFORE.replace(b"line 3\n", b"LINE 3\n").replace(b"line 20\n", b"LINE 20\n")
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Path:
+    """Return the workspace of somebody else, which has pushed two changes of one file."""
+    root = tmp_path / "desk"
+    root.mkdir()
+    (root / "a.txt").write_bytes(BEFORE)
+    Workspace.init(root, UnsyncedDisk()).close()
+    with Workspace.open(root, UnsyncedDisk()) as workspace:
+        write(workspace, "a.txt", AFTER)
+        workspace.remotes.add("team", (tmp_path / "bucket").as_uri())
+        workspace.remotes.push("team")
+    return root
+
+
+@pytest.fixture
+def server(desk: Path, runner: CommandRunner) -> Iterator[ReviewServer]:
+    """Return a server of ours that shows what the other store has."""
+    with Workspace.open(runner.folder, UnsyncedDisk()) as workspace:
+        workspace.remotes.add("team", desk.with_name("bucket").as_uri())
+        workspace.remotes.pull("team")
+    with review_server(runner.folder, "desk/") as server:
+        yield server
+
+
+def test_what_another_store_has_is_shown_and_decided_once_where_the_files_are(
+    server: ReviewServer, desk: Path, runner: CommandRunner
+) -> None:
+    queue = server.queue()
+    assert (queue["root"], queue["changes"], queue["external_changes"]) == ("desk (team)", 2, [])
+    first, second = server.keys("a.txt")
+    own = files(runner.folder)
+
+    rejected = server.decide("reject", keys=[first], reason="Not in capitals.")
+    assert (rejected["outcome"], rejected["changed"][0]["status"]) == ("decided", "rejected")
+    assert "Decision 1 asks desk (team)" in rejected["message"]
+    queue = server.queue()
+    assert (queue["changes"], queue["decided"]) == (1, 1)
+    assert [change.get("verdict") for change in server.file("a.txt")["all"]] == ["rejected", None]
+
+    again = server.decide("accept", keys=[first])
+    assert "desk/1:1 is decided: reject" in again["message"]
+    assert "can't be taken back here" in server.post("/api/undo", number=1)["message"]
+    accepted = server.decide("accept", path="a.txt", on_screen={second: WHOLE, first: WHOLE})
+    assert [change["name"] for change in accepted["changed"]] == ["1:0", "1:2"]
+    assert server.queue()["files"] == []
+    assert (desk / "a.txt").read_bytes() == AFTER
+    assert files(runner.folder) == own
+
+    with Workspace.open(desk, UnsyncedDisk()) as workspace:
+        assert [each.result for each in workspace.remote_decisions.carry("team")] == ["carried", "carried"]
+    assert (desk / "a.txt").read_bytes() == AFTER.replace(b"LINE 3\n", b"line 3\n")
+    runner.done("pull", "team")
+    assert server.queue()["files"] == []
+    (edit,) = runner.done("log", "--json", "desk/").lines()
+    assert [hunk["status"] for hunk in edit["hunks"]] == ["rejected", "accepted"]
+    assert edit["reason"]
+
+
+def test_a_refused_decision_is_said_and_can_be_made_again(
+    server: ReviewServer, desk: Path, runner: CommandRunner
+) -> None:
+    first, _ = server.keys("a.txt")
+    server.decide("reject", keys=[first])
+    with Workspace.open(desk, UnsyncedDisk()) as workspace:
+        write(workspace, "a.txt", AFTER.replace(b"LINE 3\n", b"LINE three\n"))
+        (carried,) = workspace.remote_decisions.carry("team")
+        assert carried.result == "refused"
+    runner.done("pull", "team")
+    queue = server.queue()
+    assert (queue["changes"], queue["decided"]) == (2, 0)
+    (said,) = queue["unreadable"]
+    assert said.startswith("desk refused to reject 1:1, as ")
+    assert server.decide("reject", keys=[server.keys("a.txt")[0]])["outcome"] == "decided"
+    assert server.queue()["unreadable"] == []
+
+
+def test_what_needs_the_files_is_refused_in_another_store(server: ReviewServer) -> None:
+    key, _ = server.keys("a.txt")
+    answer = server.client.post("/api/comment", json={"keys": [key], "text": "Why?"})
+    assert (answer.status_code, "mirrors of other stores" in answer.json()["error"]) == (409, True)

@@ -124,6 +124,7 @@ def azurite(folder: Path) -> Iterator[BucketServer]:
                 "AZURITE_BLOB_STORAGE_URL": f"http://127.0.0.1:{port}",
                 "AZURE_STORAGE_ACCOUNT_NAME": ACCOUNT,
                 "AZURE_STORAGE_ACCOUNT_KEY": ACCOUNT_KEY,
+                "AZURE_ALLOW_HTTP": "true",
             },
         )
 
@@ -152,6 +153,7 @@ def s3_server(endpoint: str, key: str, secret: str) -> BucketServer:
             "AWS_ACCESS_KEY_ID": key,
             "AWS_SECRET_ACCESS_KEY": secret,
             "AWS_REGION": "us-east-1",
+            "AWS_ALLOW_HTTP": "true",
         },
     )
 

@@ -22,16 +22,18 @@ const TAIL = 12;
 export function QueueColumn() {
   const { queue, route, arrangement, filter } = state;
   const list = useRef(/** @type {HTMLElement | null} */ (null));
-  const here = route.screen === "file" ? `${route.turn}/${route.document}` : "";
+  const here = route.screen === "file" ? route.document : 0;
+  const turn = route.screen === "file" ? route.turn : null;
+  const is_unattributed = arrangement === "turns" && turn === null && Boolean(queue?.unattributed.includes(here));
   useLayoutEffect(() => {
     list.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
-  }, [here, queue, arrangement]);
+  }, [here, turn, queue, arrangement]);
   const shown = useMemo(() => queue && html`
     <${Faults} queue=${queue} />
-    ${arrangement === "turns" ? html`<${Turns} queue=${queue} filter=${filter} here=${here} />` : html`<${Tree} stops=${matching(fileStops(queue), filter)} here=${here} filter=${filter} />`}
+    ${arrangement === "turns" ? html`<${Turns} queue=${queue} filter=${filter} here=${is_unattributed ? 0 : here} turn=${turn} />` : html`<${Tree} stops=${matching(fileStops(queue), filter)} here=${is_unattributed ? 0 : here} filter=${filter} />`}
     ${queue.reading > 0 && html`<p class="session">Reading ${counted(queue.reading, "more file")}. This takes long only the first time.</p>`}
-    <${Unattributed} queue=${queue} here=${here} />
-    <${Comments} queue=${queue} />`, [queue, arrangement, filter, here]);
+    <${Unattributed} queue=${queue} here=${is_unattributed ? here : 0} />
+    <${Comments} queue=${queue} />`, [queue, arrangement, filter, here, turn, is_unattributed]);
   return html`<aside class="queue" aria-label="Queue" tabindex="-1"><h2 class="sr">Queue</h2>
     <${Head} />
     <div class="queue-list" ref=${list}>${shown ?? html`<p class="session" role="status">Loading …</p>`}</div>
@@ -69,8 +71,8 @@ function matching(stops, filter) {
   return text ? stops.filter(({ name }) => name.toLowerCase().includes(text)) : [...stops];
 }
 
-/** The turns, below their sessions. @param {{ queue: Queue, filter: string, here: string }} properties */
-function Turns({ queue, filter, here }) {
+/** The turns, below their sessions. The open file `here` is marked once: in `turn`, else in the first that has it. @param {{ queue: Queue, filter: string, here: number, turn: number | null }} properties */
+function Turns({ queue, filter, here, turn: asked }) {
   const text = filter.trim().toLowerCase();
   const all = turnStops(queue).map((turn) => {
     const is_asked = text && turn.prompt.toLowerCase().includes(text);
@@ -78,9 +80,10 @@ function Turns({ queue, filter, here }) {
   });
   const shown = all.filter(({ files }) => files.length || !text);
   if (text && !shown.length) return html`<p class="session">Nothing has “${filter.trim()}” in its path or prompt.</p>`;
+  const marked = shown.findIndex(({ turn, files }) => (asked === null || turn === asked) && files.some(({ document }) => document === here));
   return shown.map((turn, at) => html`
     ${turn.session !== shown[at - 1]?.session && html`<${SessionLine} queue=${queue} number=${turn.session} turn=${turn} />`}
-    <${TurnFiles} key=${`${turn.session}:${turn.turn}`} turn=${turn} here=${here} filter=${text} />`);
+    <${TurnFiles} key=${`${turn.session}:${turn.turn}`} turn=${turn} here=${at === marked ? here : 0} filter=${text} />`);
 }
 
 /** Return what a session is called, so that a person can tell it from others. @param {Queue | null} queue @param {number} number @param {string} [client] */
@@ -97,7 +100,7 @@ function SessionLine({ queue, number, turn }) {
   return html`<p class="session"><b class="clip">${sessionName(queue, number, turn.client)}</b><span class="clip" title=${short(about, 400)}>${short(about, 60)}</span></p>`;
 }
 
-/** One turn with its prompt and files; one in which all is decided is a line. @param {{ turn: TurnStops, here: string, filter: string }} properties */
+/** One turn with its prompt and files; one in which all is decided is a line. @param {{ turn: TurnStops, here: number, filter: string }} properties */
 function TurnFiles({ turn, here, filter }) {
   const number = turn.turn || null;
   const prompt = turn.prompt || (number === null ? "Without a prompt" : `Turn ${number}`);
@@ -116,7 +119,7 @@ function TurnFiles({ turn, here, filter }) {
     ${rows}</section>`;
 }
 
-/** A list of files. @param {{ stops: readonly Stop[], turn: number | null, here: string, filter?: string }} properties */
+/** A list of files. @param {{ stops: readonly Stop[], turn: number | null, here: number, filter?: string }} properties */
 export function Rows({ stops, turn, here, filter = "" }) {
   const groups = [];
   for (let at = 0; at < stops.length; at += GROUP) groups.push(stops.slice(at, at + GROUP));
@@ -125,13 +128,12 @@ export function Rows({ stops, turn, here, filter = "" }) {
   </ul>`);
 }
 
-/** A file: state, name, folder, counts, and what is left. @param {{ stop: Stop, turn: number | null, here: string, filter?: string, is_nested?: boolean }} properties */
+/** A file: state, name, folder, counts, and what is left. @param {{ stop: Stop, turn: number | null, here: number, filter?: string, is_nested?: boolean }} properties */
 export function FileRow({ stop, turn, here, filter = "", is_nested = false }) {
   const { name, changes, added, removed, operation, unseen } = stop;
   const at = name.lastIndexOf("/");
-  const is_open = here === `${turn}/${stop.document}` || here === `null/${stop.document}`;
   const [icon, kind, word] = stateOf(stop);
-  return html`<a class=${`row ${changes ? "" : "done"}`} href=${fileAddress(stop.document, turn)} title=${name} aria-current=${is_open ? "page" : null}>
+  return html`<a class=${`row ${changes ? "" : "done"}`} href=${fileAddress(stop.document, turn)} title=${name} aria-current=${here === stop.document ? "page" : null}>
     <${Icon} name=${icon} kind=${`mark ${kind}`} /><${Middle} text=${name.slice(at + 1)} kind="name" filter=${filter} />
     ${!is_nested && html`<span class="where"><${Middle} text=${name.slice(0, Math.max(0, at))} /></span>`}
     ${chipsOf(stop).map(([chip, title]) => html`<span class="chip" key=${chip} title=${title}>${chip}</span>`)}
@@ -244,7 +246,7 @@ function collided(queue) {
   return html`${listed(first.sessions.map(({ session }) => sessionName(queue, session)))} have ${first.sessions.length === 2 ? "both" : "all"} changed ${link}${rest.length > 0 && html` <span title=${rest.map(({ name }) => name).join("\n")}>and ${counted(rest.length, "more file")}</span>`}.`;
 }
 
-/** Files with unattributed edits. @param {{ queue: Queue, here: string }} properties */
+/** Files with unattributed edits. @param {{ queue: Queue, here: number }} properties */
 function Unattributed({ queue, here }) {
   const stops = fileStops(queue).filter(({ document }) => queue.unattributed.includes(document));
   return stops.length > 0 && html`<section class="turn unattributed" aria-label="Unattributed">

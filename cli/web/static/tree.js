@@ -9,7 +9,7 @@ import { html } from "./vendor/preact-htm.js";
 
 const DEEPEST = 5;
 
-/** The files in their folders. @param {{ stops: readonly Stop[], here: string, filter: string }} properties */
+/** The files in their folders. @param {{ stops: readonly Stop[], here: number, filter: string }} properties */
 export function Tree({ stops, here, filter }) {
   if (!stops.length && filter.trim()) return html`<p class="session">Nothing has “${filter.trim()}” in its path.</p>`;
   const left = stops.reduce((n, { changes }) => n + changes, 0);
@@ -19,7 +19,7 @@ export function Tree({ stops, here, filter }) {
     <${Level} folder=${folderOf(stops)} depth=${0} here=${here} filter=${text} />`;
 }
 
-/** @param {{ folder: Folder, depth: number, here: string, filter: string }} properties */
+/** @param {{ folder: Folder, depth: number, here: number, filter: string }} properties */
 function Level({ folder, depth, here, filter }) {
   return html`<ul class=${depth ? null : "tree"}>
     ${[...folder.folders.values()].map((each) => html`<li key=${each.name}><details open>

@@ -43,6 +43,13 @@ def test_the_page_opens_on_the_first_change(review: ReviewPage) -> None:
     expect(review.page.locator(".queue a[aria-current]")).to_have_attribute("title", "shop/cart.py")
 
 
+def test_the_open_file_is_marked_once_however_many_turns_change_it(review: ReviewPage) -> None:
+    review.file("shop/cart.py")
+    for arrangement in ("As folders", "By turn"):
+        review.page.get_by_role("button", name=arrangement, exact=True).click()
+        expect(review.page.locator(".queue a[aria-current]")).to_have_count(1)
+
+
 def test_keys_go_through_changes_and_files(review: ReviewPage) -> None:
     review.file("shop/cart.py", turn=1)
     expect(review.current).to_contain_text("Line 30")

@@ -140,7 +140,7 @@ class ServerState:
         self._shown: Final[OrderedDict[bytes, ShownChange]] = OrderedDict()
         self._places: Final[OrderedDict[int, tuple[str, ...]]] = OrderedDict()
         self._unrecorded: frozenset[int] | None = None  # None: the queue was not read yet
-        self._diffs: Final[OrderedDict[object, tuple[int, Any]]] = OrderedDict()
+        self._diffs: Final[OrderedDict[object, tuple[object, int, Any]]] = OrderedDict()
         self._idle: list[Workspace] = []  # open, and used by no request
         self._put_off = self._put_off_before = 0
         self._taken: Final[set[int]] = set()
@@ -269,23 +269,29 @@ class ServerState:
         return otherwise if self._unrecorded is None else document in self._unrecorded
 
     def computed(
-        self, key: object, compute: Callable[[], Computed], size: Callable[[Computed], int] = lambda _: 0
+        self,
+        key: object,
+        version: object,
+        compute: Callable[[], Computed],
+        size: Callable[[Computed], int] = lambda _: 0,
     ) -> Computed:
-        """Return the result of `compute`, or the cached result for this key if it is one of the last ones.
+        """Return the result of `compute`, or that of the last call with this key, if the version was the same.
 
-        `key`: contains what changes with the store, so that an entry is not used after a change. `size`: in bytes.
+        `version`: changes with what is computed from; only one result is kept for each key. `size`: in bytes.
         """
         with self._inner:
-            if key in self._diffs:
+            known = self._diffs.get(key)
+            if known is not None and known[0] == version:
                 self._diffs.move_to_end(key)
-                found: Computed = self._diffs[key][1]
+                found: Computed = known[2]
                 return found
         made = compute()
         with self._inner:
-            self._diffs[key] = size(made), made
-            total = sum(bytes_ for bytes_, _ in self._diffs.values())
+            self._diffs[key] = version, size(made), made
+            self._diffs.move_to_end(key)
+            total = sum(bytes_ for _, bytes_, _ in self._diffs.values())
             while len(self._diffs) > 1 and (len(self._diffs) > _MOST_DIFFS or total > _MOST_TEXT):
-                total -= self._diffs.popitem(last=False)[1][0]
+                total -= self._diffs.popitem(last=False)[1][1]
         return made
 
     def may_put_off(self) -> bool:

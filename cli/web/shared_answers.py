@@ -27,6 +27,7 @@ class SharedAnswers:
     def __init__(self, version: Callable[[], str]) -> None:
         """Compute nothing yet. `version`: returns a text that changes with the store."""
         self._version: Final = version
+        self._one: Final = CapacityLimiter(1)
         self._limiters: Final[dict[str, CapacityLimiter]] = {}
         self._running: Final[dict[Asked, asyncio.Task[Response]]] = {}
         self._next: Final[dict[Asked, asyncio.Task[Response]]] = {}
@@ -66,7 +67,8 @@ class SharedAnswers:
                 del self._running[asked]
 
     def _now(self) -> Awaitable[str]:
-        return run_sync(self._version)
+        # One at a time: it is read faster than a thread starts, and each thread keeps memory of its own.
+        return run_sync(self._version, limiter=self._one)
 
 
 def _noticed(task: "asyncio.Task[Response]") -> None:

@@ -83,7 +83,7 @@ def shown_file(
 
     if position is None:
         return computed()
-    shown = server.computed((position, units, context), computed, _size)
+    shown = server.computed((document, units, context), position, computed, _size)
     with suppress(NoSuchName, PathError):
         state = workspace.history.last_state(shown.file.path)
         if state.blob is not None:

@@ -14,6 +14,7 @@ import sys
 import sysconfig
 import tempfile
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +34,7 @@ WORKS: Final = f"echo '[1]' | PYTHONPATH=. {sys.executable} -S -m json.tool"
 """A command that succeeds if the copied package's own command line works."""
 
 WHY: Final = "Callers catch ValueError already."
+HERS: Final = "There will be no other formats."
 QUESTION: Final = "Say which errors end the program."
 
 
@@ -91,6 +93,8 @@ def _story(stage: "Stage") -> None:
     if stage.has_git:
         _branch_and_back(stage)
     _break_and_find(stage)
+    if find_spec("obstore") is not None:
+        _share(stage)
     stage.say("You accept the rest. Every step can be taken back: cas undo.")
     stage.cas("accept", "--all")
     stage.cas("log", "--turns")
@@ -122,6 +126,29 @@ def _break_and_find(stage: "Stage") -> None:
     broken = next(edit for edit in stage.log() if str(edit["file_path"]).endswith(TOOL))
     stage.cas("reject", str(broken["seq"]), "--check", WORKS)
     stage.must(stage.text(TOOL) == before, "the edit that broke the command line is not out of the file")
+
+
+def _share(stage: "Stage") -> None:
+    bucket = f"file://{stage.root.parent}/bucket"
+    stage.say("A colleague reviews too, in a folder of her own; a bucket is between you, here another folder.")
+    stage.cas("remote", "add", "team", bucket)
+    stage.cas("push", "team")
+    hers = stage.root.parent / "colleague"
+    hers.mkdir()
+    stage.cas("init", at=hers, show=False)
+    stage.cas("remote", "add", "team", bucket, at=hers, show=False)
+    stage.cas("pull", "team", at=hers)
+    unwanted = next(edit for edit in stage.log() if str(edit["file_path"]).endswith(ENCODER))
+    named = f"project/{unwanted['seq']}:1"
+    stage.cas("show", named, at=hers)
+    stage.cas("reject", named, "-m", HERS, at=hers)
+    stage.say("Your files change when you pull, by the rules for your own decisions, and the agent reads her reason.")
+    stage.cas("pull", "team")
+    stage.must("Other formats" not in stage.text(ENCODER), "her rejection was not carried out")
+    received = stage.turn("Go on.")
+    stage.must(HERS in received, "the agent did not get her reason")
+    click.echo(_indented(received))
+    stage.stop()
 
 
 class Stage:
@@ -167,13 +194,23 @@ class Stage:
 
     # ---- the person
 
-    def cas(self, *arguments: str, show: bool = True) -> str:
-        """Run `cas` as a person would, show its output, and return it."""
+    def cas(self, *arguments: str, show: bool = True, at: Path | None = None) -> str:
+        """Run `cas` as a person would, show its output, and return it. `at`: the folder (None: the demonstration's)."""
         color = "always" if sys.stdout is not None and sys.stdout.isatty() else "never"
-        command = [sys.executable, "-P", "-m", "editledger.cas", "-C", str(self.root), "--color", color, *arguments]
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "editledger.cas",
+            "-C",
+            str(at or self.root),
+            "--color",
+            color,
+            *arguments,
+        ]
         if show:
             shown = [f'"{word}"' if " " in word else word for word in arguments]
-            click.secho("$ " + " ".join(["cas", *shown]), fg="cyan")
+            click.secho(("$ " if at is None else f"{at.name} $ ") + " ".join(["cas", *shown]), fg="cyan")
         done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 -- our own command
         if show:
             click.echo(_indented(done.stdout + done.stderr))

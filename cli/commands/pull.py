@@ -58,7 +58,7 @@ def pull(*, name: str, no_carry: bool, dry_run: bool, as_json: bool) -> None:
         )
         write(map(json_line, map(_carried_shape, carried)))
     else:
-        write(_rows(found, invocation.screen(), name, dry_run=dry_run))
+        write(_rows(found, invocation.screen(), name, dry_run=dry_run, is_alone=not carried))
         write(map(invocation.screen().line, map(_carried_line, carried)))
     if any(each.error for each in found):
         for each in found:
@@ -104,7 +104,9 @@ def _carried_shape(each: "Carried") -> "dict[str, Json]":
     }
 
 
-def _rows(found: "list[PulledMember]", screen: Screen, name: str, *, dry_run: bool) -> "Iterator[bytes]":
+def _rows(
+    found: "list[PulledMember]", screen: Screen, name: str, *, dry_run: bool, is_alone: bool
+) -> "Iterator[bytes]":
     from cli.render.status import counted, size_text
 
     for each in found:
@@ -115,5 +117,5 @@ def _rows(found: "list[PulledMember]", screen: Screen, name: str, *, dry_run: bo
             continue
         did = "would fetch" if dry_run else "fetched"
         yield screen.line(f"{each.member.name}: {did} {size_text(each.size)}, {counted(each.member.edits, 'edit')}.")
-    if not found:
+    if is_alone and not found:
         yield screen.line(f"No other store has pushed to {name} yet.")

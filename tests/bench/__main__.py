@@ -46,7 +46,6 @@ BENCHES: Final[dict[str, Callable[[Report], None]]] = {
     "command": bench_command,
     "bisect": bench_bisect,
     "upkeep": bench_upkeep,
-    "remote": bench_remote,
     "repack": bench_repack,
     "snapshot": bench_snapshot,
     "hook": bench_hook,

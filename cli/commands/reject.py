@@ -29,7 +29,7 @@ KEEP_LINES_HELP: Final = "Keep a file that they created if others added lines to
 )
 @click.option("--cascade", is_flag=True, help="Also reject what depends on them.")
 @click.option("--keep-lines", is_flag=True, help=KEEP_LINES_HELP)
-@click.option("--with-users", is_flag=True, help="Also reject the Python lines that use names which this takes out.")
+@click.option("--with-users", is_flag=True, help="Also reject the lines that use names which this takes out.")
 @click.option("-y", "--yes", is_flag=True, help="Don't ask before it rejects more than a screenful, or breaks names.")
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
 @takes_check

@@ -230,7 +230,7 @@ SETTINGS: Final = MappingProxyType(
                 name="review.names",
                 kind=SettingKind.SWITCH,
                 default="on",
-                meaning="Whether decisions and dry runs say which names they leave undefined in Python sources.",
+                meaning="Whether decisions and dry runs say which names they leave undefined in sources.",
             ),
             Setting(
                 name="review.check",

@@ -76,7 +76,8 @@ def broken_names(before: Program, after: Program, files: Mapping[str, str]) -> l
                 continue
             if each.error and not earlier:
                 continue  # a file that is back is as it once was
-            if earlier and each.name and not each.module and not before.may_be_bound(earlier, each.name):
+            state, place = (before, earlier) if earlier else (after, path)
+            if each.name and not each.module and not state.may_be_bound(place, each.name):
                 continue
             was_there = not each.module or (
                 before.may_have(each.module, each.name) if each.name else before.has_module(each.module)

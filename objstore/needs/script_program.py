@@ -73,7 +73,7 @@ class ScriptProgram:
             yield BrokenName(path, 0, "", error=found.error)
             return
         for name, line in found.undefined:
-            if name not in GLOBALS and name not in self._ambient:
+            if name not in self._ambient:
                 yield BrokenName(path, line, name)
         for each in found.imports:
             module = self._place(path, each.source)
@@ -104,9 +104,9 @@ class ScriptProgram:
         return not found or any(self._may_have(path, name) for path in found)
 
     def may_be_bound(self, path: str, name: str) -> bool:
-        """Return whether a source that is gone from here could use a name: it had it, or is a module."""
+        """Return whether a name could be one that a source has lost; if not, something outside may provide it."""
         names = self.names(path)
-        return not names.is_script or name in names.defined
+        return name in names.defined or not (names.is_script or name in GLOBALS)
 
     # ---- inside
 

@@ -47,22 +47,23 @@ class Breakage:
 
         return Sources(self._journal)
 
-    def of(self, planned: Decided, text: Callable[[BlobId], bytes]) -> tuple[Broken, ...]:
+    def of(self, planned: Decided, text: Callable[[BlobId], bytes], *, attributed: int) -> tuple[Broken, ...]:
         """Return what a planned decision breaks; (): nothing, or sources can't be read. `text`: reads texts of it.
 
+        `attributed`: of how many it is said who put the lines there: for each of their files, all edits are replayed.
         The decision is what matters. Raises IndexUnusable, so that the index is rebuilt before the decision.
         """
         if not concerns_sources(path for file in planned.files for path in (file.path_before, file.path_after) if path):
             return ()
         try:
             with self._journal.translating_index_errors():
-                return tuple(self._of(planned, text))
+                return tuple(self._of(planned, text, attributed))
         except IndexUnusable:
             raise
         except (CasError, OSError):
             return ()
 
-    def _of(self, planned: Decided, text: Callable[[BlobId], bytes]) -> list[Broken]:
+    def _of(self, planned: Decided, text: Callable[[BlobId], bytes], attributed: int) -> list[Broken]:
         before: dict[str, bytes | None] = {}
         after: dict[str, bytes | None] = {}
         moved: dict[str, str] = {}
@@ -83,14 +84,14 @@ class Breakage:
         found = self.sources.broken_by(before, after, moved)
         decided = {unit for unit, _ in planned.verdicts}
         lines = _Lines(self._journal, after, moved)
-        return [_attributed(each, lines, decided) for each in found]
+        return [_attributed(each, lines if at < attributed else None, decided) for at, each in enumerate(found)]
 
 
 # ---- inside
 
 
-def _attributed(broken: BrokenName, lines: _Lines, decided: set[Unit]) -> Broken:
-    user = lines.writer(broken.path, broken.line)
+def _attributed(broken: BrokenName, lines: _Lines | None, decided: set[Unit]) -> Broken:
+    user = None if lines is None else lines.writer(broken.path, broken.line)
     return Broken(
         words=broken.words,
         path=broken.path,

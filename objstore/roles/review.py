@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from objstore.errors import CasError, FileChanged, StoreError
@@ -44,6 +46,9 @@ if TYPE_CHECKING:
 __all__ = ["Review"]
 
 FileView = TypeVar("FileView", "NetFile", "FileSummary")
+
+_ATTRIBUTED: Final = 10
+"""Broken names of which a decision that is made says whose lines they are: as many as its reason names."""
 
 _STATUS_OF: Final = {Action.ACCEPT: Status.ACCEPTED, Action.REJECT: Status.REJECTED, Action.RESET: Status.PENDING}
 
@@ -548,7 +553,8 @@ class Review:
         if index_repair.rebuild_index_and_retry(self._journal, lambda: self._names_sources(request)):
             with suppress(CasError, OSError):
                 _ = breakage.sources
-        return replace(request, find_broken=breakage.of)
+        attributed = sys.maxsize if request.dry_run else _ATTRIBUTED
+        return replace(request, find_broken=partial(breakage.of, attributed=attributed))
 
     def _names_sources(self, request: DecisionRequest) -> bool:
         """Return whether a request names edits of files that are sources now."""

@@ -69,6 +69,12 @@ def test_names_that_environments_provide_are_no_news(name: str) -> None:
     assert broken({"a.ts": "export {}\n"}, {"a.ts": f"export {{}}\nlet a = {name}\n"}) == []
 
 
+def test_name_that_an_environment_has_too_is_news_if_the_file_had_its_own() -> None:
+    before = {"a.js": "const name = require('x')\nexports.a = name\n"}
+    assert broken(before, {"a.js": "exports.a = name\n"}) == ["leaves `name` undefined in a.js:1"]
+    assert broken({}, {"page.js": "other(name)\n"}) == []
+
+
 def test_names_that_declarations_provide_are_no_news() -> None:
     types = {"types.d.ts": "declare const BUILD: string\n", "b.d.ts": "export {}\ndeclare global { var G: 1 }\n"}
     assert broken(types | {"a.js": "export {}"}, types | {"a.js": "export default [BUILD, G]"}) == []

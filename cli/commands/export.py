@@ -133,7 +133,8 @@ def _chosen(
     if not (as_diffs or names or conversation or file or by.is_given):
         return workspace.history.unexpired()
     if not names or conversation or file or by.is_given:
-        meant = edits_meant(workspace, conversation=conversation, file=file, by=by)
+        with showing_progress(workspace, {"records": "reading"}):
+            meant = edits_meant(workspace, conversation=conversation, file=file, by=by)
         seqs += [view.seq for view in meant if as_diffs or view.expired is None]
     return seqs
 

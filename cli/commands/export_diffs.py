@@ -32,7 +32,7 @@ def export_diffs(workspace: "Workspace", seqs: "Sequence[Seq]", directory: str, 
     from objstore import require_not_reserved
 
     require_not_reserved(directory)
-    with showing_progress(workspace, {"edits": "writing"}), _NewHistory(directory) as history:
+    with showing_progress(workspace, {"records": "reading", "edits": "writing"}), _NewHistory(directory) as history:
         found = workspace.transfer.send_mcpdiff_history(seqs, history.add)
     if as_json:
         from objstore import json_line, text_shape

@@ -43,7 +43,11 @@ def edits(journal: Journal, wanted: EditFilter) -> list[EditView]:
     )
     numbers = {row.expired for row in rows} - {0}
     expirations = {number: expiration_by(journal, number) for number in numbers}
-    return [_view(journal, row, expirations.get(row.expired)) for row in rows]
+    found = []
+    for done, row in enumerate(rows):
+        journal.progress("records", done, len(rows))
+        found.append(_view(journal, row, expirations.get(row.expired)))
+    return found
 
 
 def edit(journal: Journal, seq: int) -> EditView:

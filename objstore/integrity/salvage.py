@@ -9,6 +9,7 @@ written as files next to the store. docs/decisions/0007-salvage.md says why they
 import errno
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import groupby, islice
 from typing import Final, NamedTuple
 
@@ -176,7 +177,20 @@ def rebuild(salvage: Salvage, scan: SegmentScan, directory: str, disk: Disk) -> 
     for taken in (final, recovered):
         if os.path.lexists(taken):
             raise FileExists(taken)
+    is_new = not os.path.lexists(directory)
     os.makedirs(directory, exist_ok=True)
+    try:
+        unwritten = _rebuilt(salvage, scan, directory, disk)
+    finally:
+        if is_new:
+            with suppress(OSError):  # it stays if the new store is in it
+                os.rmdir(directory)
+    disk.sync_directory(directory)
+    disk.sync_directory(os.path.dirname(os.path.realpath(directory)))  # which may have been created above
+    return unwritten
+
+
+def _rebuilt(salvage: Salvage, scan: SegmentScan, directory: str, disk: Disk) -> tuple[RecoveredFile, ...]:
     for name in filter(is_creation_folder, os.listdir(directory)):
         discard_leftover(os.path.join(directory, name), disk)  # left by a salvage or an `init` that was killed
     making = os.path.join(directory, creation_folder_name())
@@ -190,8 +204,6 @@ def rebuild(salvage: Salvage, scan: SegmentScan, directory: str, disk: Disk) -> 
         finish_creation(directory, disk)
     finally:
         discard_creation_folder(making, disk)
-    disk.sync_directory(directory)
-    disk.sync_directory(os.path.dirname(os.path.realpath(directory)))  # which may have been created above
     return unwritten
 
 

@@ -53,8 +53,14 @@ def send_mcpdiff_history(journal: Journal, seqs: Sequence[Seq], take: Take) -> M
     Raises PathInvalid, before the first file, if a path is not UTF-8; then NoSuchName, BlobMissing, BlobDamaged, and
     what `take` raises.
     """
+
+    def counted(numbers: Sequence[Seq]) -> Iterator[Seq]:
+        for done, seq in enumerate(numbers):
+            journal.progress("records", done, len(numbers))
+            yield seq
+
     with journal.reading() as store, store.index.still():
-        views = [edit(journal, seq) for seq in sorted(set(seqs))]
+        views = [edit(journal, seq) for seq in counted(sorted(set(seqs)))]
         kept = [view for view in views if view.expired is None]
         writer = _HistoryWriter(store, journal.tree.root, take)
         for view in kept:

@@ -25,7 +25,7 @@ PAGE: Final = ROOT / "docs" / "tour.md"
 
 SHOWN_FOLDER: Final = "/home/ada/projects/shop"
 PLACE: Final = Path("/tmp").resolve()  # noqa: S108 -- mkdtemp makes a folder of its own, and lines depend on its length
-STORE: Final = r"store: 6.9 kB\1, the folder .cas 1.3 MB"
+STORE: Final = r"store: 6.9 kB\1, the folder .cas 325 kB"
 MARKED: Final = re.compile(
     r"(?P<begin><!-- capture: (?P<command>[^>]+) -->\n).*?(?P<end><!-- capture ends -->)", re.DOTALL
 )
@@ -212,7 +212,7 @@ def _fixed(shown: str, folder: str) -> str:
     shown = shown.replace(folder, SHOWN_FOLDER)
     for length in range(len(folder), len("/shop"), -1):
         shown = shown.replace(f"…{folder[-length:]}", f"…{SHOWN_FOLDER[-length:]}")
-    shown = re.sub(r"^store: \S+ kB( in \d+ blobs), the folder .cas \S+ MB", STORE, shown, flags=re.MULTILINE)
+    shown = re.sub(r"^store: \S+ kB( in \d+ blobs), the folder .cas \S+ kB", STORE, shown, flags=re.MULTILINE)
 
     def at_fixed_time(row: re.Match[str]) -> str:
         moment = f"{DAY} {CLOCK[row['turn']]}"

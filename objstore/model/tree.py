@@ -245,7 +245,7 @@ def _compared(both: _Both, load: Load) -> Iterator[TreeChange | _Both]:
     if both.before == both.after:
         return
     old, new = ({} if tree is None else {e.name: e for e in decode_tree(load(tree))} for tree in both[:2])
-    for name in sorted({*old, *new}):
+    for name in sorted({*old, *new}) if old and new else old or new:  # entries are in order
         was, now = old.get(name), new.get(name)
         if was == now:
             continue

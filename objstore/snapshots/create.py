@@ -153,7 +153,7 @@ def _lost(journal: Journal, trees: TreeBuilder) -> set[BlobId] | None:
     """Return the file blobs in new trees that the store lacks; None: a reused tree may be lost."""
     if not are_held(journal, trees.kept):
         return None
-    return {blob for blob in trees.files if not journal.store.has(blob)}
+    return journal.store.lacking(trees.files)
 
 
 class ConcurrentWrites:

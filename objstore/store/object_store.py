@@ -34,7 +34,7 @@ from objstore.model.ids import BlobId, RecordId, record_id
 from objstore.model.large_file_placeholder import MAX_BLOB, placeholder, text_of_state
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from typing import TypeVar
 
     T = TypeVar("T")
@@ -371,6 +371,11 @@ class Store:
             return all(self.blob_place(chunk.id) is not None for chunk in self.chunks(name))
         except (BlobDamaged, StoreDamaged):
             return True  # like any other stored blob that is damaged
+
+    def lacking(self, names: Collection[BlobId]) -> set[BlobId]:
+        """Return those of the blobs that are not stored, as `has` says."""
+        found = self._ask_index(lambda index: index.blobs.sizes([*names]))
+        return {name for name in names if name not in found or (found[name] > MAX_BLOB and not self.has(name))}
 
     def is_depth_consistent(self, name: BlobId) -> bool:
         """Return whether the blob's depth is reliable: it is greater than its base's."""

@@ -5,7 +5,7 @@ Nothing names them until the list of chunks is appended; if it never is, they ar
 work.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from objstore.clock import now
 from objstore.errors import UNREADABLE, BlobMissing
@@ -35,6 +35,7 @@ class Batch:
         self._blobs: dict[BlobId, Base] = {}
         self._records: list[ChainedRecord] = []
         self._large: dict[BlobId, tuple[Source, BlobId | None]] = {}  # large blobs, each with one it may resemble
+        self._lacking: set[BlobId] = set()  # blobs that the store was found to lack
         self._previous = store.last_record
 
     def __bool__(self) -> bool:
@@ -60,12 +61,16 @@ class Batch:
         the caller has computed them from these very bytes.
         """
         name = blob_id(content) if name is None else name
-        if name in self._blobs or self._store.has(name):
+        if name in self._blobs or (name not in self._lacking and self._store.has(name)):
             return name
         header, payload = encode_blob(content, self._base(base), name=name, affixes=affixes, worth=WORTH_AT_ONCE)
         self._payloads.append((FrameKind.BLOB, payload))
         self._blobs[name] = Base(id=name, content=content, depth=header.depth)
         return name
+
+    def look_up(self, names: Collection[BlobId]) -> None:
+        """Look up at once which of many blobs the store has; adding each then takes less time."""
+        self._lacking |= self._store.lacking(names)
 
     def state(
         self,

@@ -73,6 +73,7 @@ class ContentWriter:
 
     def put(self, batch: Batch) -> None:
         """Add the buffered files to the caller's batch."""
+        batch.look_up({read.blob for read in self._waiting})
         for read in self._waiting:
             batch.state(read.text, read.base, name=read.blob, source=read.source)
         self._waiting.clear()

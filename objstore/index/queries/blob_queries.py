@@ -79,6 +79,32 @@ class BlobQueries:
                     found[BlobId(row[0])] = place
         return found
 
+    def sizes(self, blobs: Sequence[BlobId]) -> dict[BlobId, int]:
+        """Return the size of each of the blobs that is in this store, as certainly as `place`. Raises IndexUnusable."""
+        found: dict[BlobId, int] = {}
+        for at in range(0, len(blobs), _VALUES_AT_ONCE):
+            asked = blobs[at : at + _VALUES_AT_ONCE]
+            marks = ",".join("?" * len(asked))
+            query = (
+                "SELECT id, segment, offset, size, depth, checksum, "  # noqa: S608 - nothing but question marks is put in
+                "(SELECT generation FROM moving WHERE moving.segment = blobs.segment) "
+                f"FROM blobs WHERE id IN ({marks})"
+            )
+            unknown = dict.fromkeys(asked)
+            for blob, segment, offset, size, depth, kept, generation in self._db.execute(query, asked):
+                del unknown[blob]
+                if segment is kept is None:
+                    continue
+                if kept != checksum("blobs", blob, segment, offset, size, depth):
+                    raise unusable(f"no blob is at {(segment, offset, size, depth)!r}")
+                if generation is None or self._moved(Place(segment, offset), generation) is not None:
+                    found[blob] = size
+            starts = {blob[:KNOWN_BY]: blob for blob in unknown}
+            query = f"SELECT start FROM blob_starts WHERE start IN ({','.join('?' * len(starts))})"  # noqa: S608 - as above
+            for (start,) in self._db.execute(query, [*starts]).fetchall():
+                self._require_unknown(starts[start])
+        return found
+
     def has_row(self, blob: BlobId) -> bool:
         """Return whether the blob is stored or mentioned by a record, tree or chunk list. Raises IndexUnusable."""
         if self._db.execute("SELECT 1 FROM blobs WHERE id = ?", (blob,)).fetchone() is not None:

@@ -120,6 +120,29 @@ def test_a_blob_is_stored_once(store: Store) -> None:
     assert store.index.blobs.count() == 2
 
 
+@pytest.mark.parametrize("damage", ["", "DELETE FROM blobs WHERE id = ?", "UPDATE blobs SET offset = 1 WHERE id = ?"])
+def test_blobs_looked_up_together_are_found_as_each_alone(tmp_path: Path, damage: str) -> None:
+    with closing(new_store(tmp_path)) as store:
+        batch = Batch(store)
+        names = [batch.blob(b"%d" % number) for number in range(1200)]
+        batch.commit()
+    with closing(sqlite3.connect(tmp_path / "index.sqlite")) as index, index:
+        if damage:
+            assert index.execute(damage, (names[700],)).rowcount == 1
+            index.execute("INSERT OR IGNORE INTO blob_starts VALUES (?)", (names[700][:8],))  # as if the row was lost
+    unknown = {blob_id(b"unknown %d" % number) for number in range(700)}
+    with closing(again(tmp_path)) as store:
+        assert store.lacking({*names, *unknown}) == unknown
+        assert {name for name in (*names, *unknown) if not store.has(name)} == unknown
+        batch = Batch(store)
+        batch.look_up([*names, blob_id(b"new")])
+        assert [batch.blob(b"%d" % number) for number in range(1200)] == names
+        assert not batch
+        assert batch.blob(b"new") == batch.blob(b"new")
+        batch.commit()
+        assert store.index.blobs.count() == 1201
+
+
 def test_groups_follow_one_another_while_the_index_is_busy(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

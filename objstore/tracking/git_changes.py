@@ -44,14 +44,13 @@ from objstore.text.diff import diff_lines
 from objstore.text.forms import shown_lines
 from objstore.text.unified_diff import is_either_binary
 from objstore.tracking.git_evidence import (
-    AgentsLines,
     commits_of_agents,
     is_named,
     lost_paths,
     path_in_repository,
     stashes_of,
 )
-from objstore.tracking.returned_lines import FileStatuses, owner_at
+from objstore.tracking.returned_lines import FileStatuses, ReviewedLines, owner_at
 from objstore.transaction.journal import Journal
 from objstore.weave.returning import Returning, idle_parts, is_telling, lacking, partial_text, returning
 from objstore.worktree.git_positions import Movement
@@ -178,7 +177,7 @@ class GitChanges:
         self._journal: Final = journal
         self._movement: Final = movement
         self._whose: Final = whose
-        self._lines: Final = AgentsLines(journal)
+        self._lines: Final = ReviewedLines(journal, is_git=True)
 
     def record(self, batch: Batch, found: Sequence[Difference]) -> tuple[list[EditView], set[bytes]]:
         """Add the event to the batch; return its edits, and the paths that are explained by it.
@@ -310,13 +309,13 @@ class GitChanges:
                 if state.is_at(here.path, here.now) and event.go_to(history, state):
                     return True
         if not is_safe and _is_by_agent(trees, path, here.now):
-            event.add(batch, here, here.known, here.now, Origin.UNATTRIBUTED, self._lines.sessions)
+            event.add(batch, here, here.known, here.now, Origin.UNATTRIBUTED, self._lines.agents.sessions)
             return True
         if not is_safe:
             is_staged = self._movement.is_of_index and self._movement.old.is_staged_by_agent
             return is_staged and self._add_staged(batch, here, event)
         before = here.known if history is None else self._state_below(batch, history, here, event)
-        before = event.add_agents_lines(batch, replace(here, known=before), self._lines)
+        before = event.add_reviewed_lines(batch, replace(here, known=before), self._lines)
         if before != here.now:
             event.add(batch, here, before, here.now, Origin.GIT)
         return True

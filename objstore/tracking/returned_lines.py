@@ -8,6 +8,7 @@ another place or in a copy of the file, becomes an unattributed edit: it awaits 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set as AbstractSet
 from contextlib import suppress
+from functools import cached_property
 from typing import Final
 
 from objstore.calls.attribution import CANDIDATES
@@ -43,7 +44,7 @@ from objstore.transaction.journal import Journal
 from objstore.weave.document import Document
 from objstore.weave.returning import Returning, is_telling, partial_text, returning, undecided_lines
 
-__all__ = ["FileStatuses", "ReturnedLines", "owner_at", "sessions_of"]
+__all__ = ["FileStatuses", "ReturnedLines", "ReviewedLines", "owner_at"]
 
 _RETURNED: Final = "returned"
 """What happened where files got lines back that belong to edits."""
@@ -124,34 +125,34 @@ class FileStatuses:
         if back.text is None or below is None:
             return below if verdicts or back.verdicts else here.known
         after = FileState(blob=batch.state(back.text), mode=below.mode)
-        self.add(batch, here, below, after, Origin.UNATTRIBUTED, sessions_of(self.journal, back.edits))
+        self.add(batch, here, below, after, Origin.UNATTRIBUTED, _sessions_of(self.journal, back.edits))
         return after
 
-    def add_agents_lines(self, batch: Batch, here: Difference, lines: AgentsLines) -> FileState | None:
-        """Add the lines of agents' commits that a file has gained; return the state from which the rest begins.
+    def add_reviewed_lines(self, batch: Batch, here: Difference, lines: "ReviewedLines") -> FileState | None:
+        """Add the lines under review that a file has gained from elsewhere; return the state where the rest begins.
 
         Lines that the file had before, and that are not under review, are left out.
         """
         if here.now is None or here.known == here.now:
             return here.known
-        wanted = lines.of(here.path)
+        text = batch.text(here.now.blob)
+        wanted, sessions = lines.that_may_come(here, text)
         if not wanted:
             return here.known
-        text = batch.text(here.now.blob)
         if here.known is None:
-            is_agents = any(is_telling(line) and line in wanted for line in shown_lines(text).split(b"\n"))
-            state = here.now if is_agents else None
+            has_any = any(is_telling(line) and line in wanted for line in shown_lines(text).split(b"\n"))
+            state = here.now if has_any else None
         else:
             decided = self._decided_lines(here)
 
-            def is_agents_line(line: bytes) -> bool:
+            def is_reviewed(line: bytes) -> bool:
                 return is_telling(line) and line.rstrip(b"\n") in wanted and line not in decided
 
-            part = partial_text(batch.text(here.known.blob), text, is_agents_line)
+            part = partial_text(batch.text(here.known.blob), text, is_reviewed)
             state = None if part is None else FileState(blob=batch.state(part), mode=here.known.mode)
         if state is None:
             return here.known
-        self.add(batch, here, here.known, state, Origin.UNATTRIBUTED, lines.sessions)
+        self.add(batch, here, here.known, state, Origin.UNATTRIBUTED, sessions)
         return state
 
     def _decided_lines(self, here: Difference) -> set[bytes]:
@@ -227,6 +228,98 @@ class FileStatuses:
         return (version.path, version.mode, version.content) == (state.path, state.state.mode, text)
 
 
+@value
+class _ReviewedText:
+    """The lines of a document, and those of them that are under review."""
+
+    owners: Mapping[bytes, Seq]  # lines of edits under review, each with the edit
+    lines: AbstractSet[bytes]  # every line that the file ever had
+
+    def count_in(self, text: bytes) -> int:
+        """Return how many lines under review a text has; 0 if most of its lines are of no such file."""
+        given = {line for line in split_lines(shown_lines(text)) if line.strip()}
+        if 2 * len(given & self.lines) < len(given):
+            return 0
+        return len(given & self.owners.keys())
+
+    def edits_in(self, text: bytes) -> tuple[Seq, ...]:
+        """Return the edits under review whose lines a text has."""
+        return tuple(sorted({self.owners[line] for line in split_lines(shown_lines(text)) if line in self.owners}))
+
+
+class ReviewedLines:
+    """The lines under review that may come into a file from elsewhere: from another file, or from agents' commits."""
+
+    def __init__(self, journal: Journal, *, is_git: bool = False) -> None:
+        """Take a journal; read nothing yet. `is_git`: git brings the lines; it may have them from any file."""
+        self._journal: Final = journal
+        self._is_git: Final = is_git
+        self.agents: Final = AgentsLines(journal)
+        self._texts: dict[DocumentId, _ReviewedText | None] = {}
+        self._possible: dict[DocumentId, AbstractSet[bytes]] = {}
+
+    def that_may_come(self, here: Difference, text: bytes) -> tuple[AbstractSet[bytes], str]:
+        """Return the lines, without newlines, and the sessions that may have written them, as a note has them.
+
+        Lines of another file come into one that is mostly a copy of it: of a renamed file to which git applies a
+        change, for example.
+        """
+        wanted, sessions = self.agents.of(here.path), self.agents.sessions
+        given = set(split_lines(shown_lines(text)))
+        for document in self._new if here.known is None or self._is_git else self._gone:
+            if (here.known is not None and document == here.document) or given.isdisjoint(self._may_have(document)):
+                continue
+            reviewed = self.of_document(document)
+            if reviewed is not None and reviewed.count_in(text):
+                of_edits = _sessions_of(self._journal, reviewed.edits_in(text))
+                lines = {line.rstrip(b"\n") for line in reviewed.owners}
+                return wanted | lines, "\n".join(filter(None, [of_edits, sessions if wanted else ""]))
+        return wanted, sessions
+
+    def of_document(self, document: DocumentId) -> "_ReviewedText | None":
+        """Return the lines of a document, and those under review; None if it can't be read."""
+        if document not in self._texts:
+            try:
+                loaded = load_document(self._journal, document)
+            except (HistoryBroken, *UNREADABLE):
+                self._texts[document] = None
+            else:
+                earlier = DocumentHistory(self._journal, document).before_away()
+                lines = {line for run in loaded.weave.runs() for line in split_lines(run.text)}
+                self._texts[document] = _ReviewedText(owners=undecided_lines(loaded, earlier), lines=lines)
+        return self._texts[document]
+
+    # ---- inside
+
+    @cached_property
+    def _new(self) -> list[DocumentId]:
+        """The documents under review, newest first."""
+        edits = self._journal.store.index.edits
+        found = {each.document for each in edits.pending()} | edits.documents_away()
+        return sorted(found, reverse=True)[:_MOST_DOCUMENTS]
+
+    @cached_property
+    def _gone(self) -> list[DocumentId]:
+        """The documents under review whose lines are in no file, newest first."""
+        edits = self._journal.store.index.edits
+        return sorted(edits.documents_away() | edits.documents_without_file(), reverse=True)[:_MOST_DOCUMENTS]
+
+    def _may_have(self, document: DocumentId) -> AbstractSet[bytes]:
+        """Return the lines of a document that may be under review: of its edits that are pending or away.
+
+        Which of those that are away were pending before, its records say; to read these takes longer.
+        """
+        if document not in self._possible:
+            try:
+                loaded = load_document(self._journal, document)
+            except (HistoryBroken, *UNREADABLE):
+                self._possible[document] = frozenset()
+            else:
+                away = dict.fromkeys(loaded.away(), Status.PENDING)
+                self._possible[document] = undecided_lines(loaded, away).keys()
+        return self._possible[document]
+
+
 class ReturnedLines:
     """What the changes that one scan found bring back."""
 
@@ -293,8 +386,7 @@ class _Comparison:
         self._batch: Final = batch
         self._whose: Final = whose
         self._hidden: Final = hidden
-        self._lines: Final = AgentsLines(journal)
-        self._reviewed: dict[DocumentId, _ReviewedText | None] = {}
+        self._lines: Final = ReviewedLines(journal)
 
     def add_pulled(self, here: Difference, event: FileStatuses) -> bool:
         """Add the content that a pointer of Large File Storage names, if that took its place; else return False.
@@ -319,13 +411,8 @@ class _Comparison:
         if here.document is not None and (here.known is None or self._is_under_review(here.document)):
             left = self._returned(here, here.document, event, may_be_agents=may_be_agents)
         if left is not None and left.now is not None and not may_be_agents:
-            known = event.add_agents_lines(self._batch, left, self._lines)
+            known = event.add_reviewed_lines(self._batch, left, self._lines)
             left = None if known == left.now else replace(left, known=known)
-        if left == here and here.known is None and here.now is not None and not may_be_agents:
-            originals = self._originals(self._batch.text(here.now.blob))
-            if originals:
-                event.add(self._batch, here, None, here.now, Origin.UNATTRIBUTED, sessions_of(self._journal, originals))
-                return None
         is_unseen = here.path in self._hidden or self._was_written_away(here)
         if left is not None and is_unseen and not may_be_agents and self._may_be_of_an_agent(here):
             event.add(self._batch, left, left.known, left.now, Origin.UNATTRIBUTED)
@@ -339,9 +426,9 @@ class _Comparison:
         if here.known is not None:
             self._batch.text(here.known.blob)
         text = self._batch.text(here.now.blob)
-        reviewed = None if here.document is None else self._reviewed_text(here.document)
+        reviewed = None if here.document is None else self._lines.of_document(here.document)
         has_own = reviewed is not None and bool(reviewed.edits_in(text))
-        return here.document is None or has_own or (here.known is None and bool(self._originals(text)))
+        return here.document is None or has_own or bool(self._lines.that_may_come(here, text)[0])
 
     def renamed(self, found: Sequence[Difference]) -> dict[bytes, Difference]:
         """Return the new file in which the lines under review of a file that is gone are, by the path of that."""
@@ -352,7 +439,7 @@ class _Comparison:
             if old.now is not None or old.known is None or old.document is None or old.is_lost:
                 continue
             # A file that was moved as it is needs no comparison.
-            reviewed = None if old.known.blob in blobs else self._reviewed_text(old.document)
+            reviewed = None if old.known.blob in blobs else self._lines.of_document(old.document)
             if reviewed is None or not self._is_under_review(old.document):
                 continue
             counts = [(reviewed.count_in(self._text(here)), here) for here in new if here not in pairs.values()]
@@ -409,52 +496,11 @@ class _Comparison:
         is_after_turn = turn is not None and turn.time * _NS_PER_US <= latest
         return is_after_turn or (began is not None and began <= latest)
 
-    def _originals(self, text: bytes) -> tuple[Seq, ...]:
-        """Return the edits under review whose lines a new file has, if most of it was in their file."""
-        edits = self._journal.store.index.edits
-        documents = {each.document for each in edits.pending()} | edits.documents_away()
-        for document in sorted(documents, reverse=True)[:_MOST_DOCUMENTS]:
-            reviewed = self._reviewed_text(document)
-            if reviewed is not None and reviewed.count_in(text):
-                return reviewed.edits_in(text)
-        return ()
-
     def _is_under_review(self, document: DocumentId) -> bool:
         return self._journal.store.index.edits.has_undecided(document)
 
-    def _reviewed_text(self, document: DocumentId) -> "_ReviewedText | None":
-        if document not in self._reviewed:
-            try:
-                loaded = load_document(self._journal, document)
-            except (HistoryBroken, *UNREADABLE):
-                self._reviewed[document] = None
-            else:
-                earlier = DocumentHistory(self._journal, document).before_away()
-                lines = {line for run in loaded.weave.runs() for line in split_lines(run.text)}
-                self._reviewed[document] = _ReviewedText(owners=undecided_lines(loaded, earlier), lines=lines)
-        return self._reviewed[document]
-
     def _text(self, here: Difference) -> bytes:
         return b"" if here.now is None else self._batch.text(here.now.blob)
-
-
-@value
-class _ReviewedText:
-    """The lines of a document, and those of them that are under review."""
-
-    owners: Mapping[bytes, Seq]  # lines of edits under review, each with the edit
-    lines: AbstractSet[bytes]  # every line that the file ever had
-
-    def count_in(self, text: bytes) -> int:
-        """Return how many lines under review a text has; 0 if most of its lines are of no such file."""
-        given = {line for line in split_lines(shown_lines(text)) if line.strip()}
-        if 2 * len(given & self.lines) < len(given):
-            return 0
-        return len(given & self.owners.keys())
-
-    def edits_in(self, text: bytes) -> tuple[Seq, ...]:
-        """Return the edits under review whose lines a text has."""
-        return tuple(sorted({self.owners[line] for line in split_lines(shown_lines(text)) if line in self.owners}))
 
 
 def _change(batch: Batch, here: Difference) -> Change | None:
@@ -464,7 +510,7 @@ def _change(batch: Batch, here: Difference) -> Change | None:
     return external_change(here.path, here.document, here.known, now, batch.text, folders=folders)
 
 
-def sessions_of(journal: Journal, edits: Iterable[Seq]) -> str:
+def _sessions_of(journal: Journal, edits: Iterable[Seq]) -> str:
     """Return the conversations whose edits these are, as the note of an unattributed edit has them."""
     rows = filter(None, map(journal.store.index.edits.get, edits))
     named = {row.owner for row in rows} - {"", UNKNOWN_AGENT, EXTERNAL_CONVERSATION, GIT_CONVERSATION}

@@ -461,7 +461,14 @@ class Document:
 
     def pending(self) -> list[Unit]:
         """Return the pending units that have an effect, ascending."""
-        letter = _LETTERS[Status.PENDING][0]
+        return self._units_in(Status.PENDING)
+
+    def away(self) -> list[Unit]:
+        """Return the units that are away and would have an effect, ascending."""
+        return self._units_in(Status.AWAY)
+
+    def _units_in(self, wanted: Status) -> list[Unit]:
+        letter = _LETTERS[wanted][0]
         found = (UnitIndex(index) for index, status in enumerate(self._statuses) if status == letter)
         return [self._unit(index) for index in found if not self._weave.has_no_effect(index)]
 

@@ -132,6 +132,14 @@ class EditQueries:
         )
         return {DocumentId(row[0]) for row in self._db.execute(query)}
 
+    def documents_without_file(self) -> set[DocumentId]:
+        """Return the documents with a pending edit whose file is gone."""
+        query = (
+            "SELECT DISTINCT document FROM edits JOIN documents ON documents.id = document "
+            "WHERE status = 'p' AND NOT void AND NOT expired AND blob IS NULL"
+        )
+        return {DocumentId(row[0]) for row in self._db.execute(query)}
+
     def has_accepted_after(self, document: DocumentId, seq: Seq) -> bool:
         """Return whether at least one unit of a later edit of the document is accepted."""
         query = "SELECT 1 FROM edits WHERE document = ? AND seq > ? AND instr(units, 'a') AND NOT void LIMIT 1"

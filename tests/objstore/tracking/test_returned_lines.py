@@ -30,6 +30,7 @@ from objstore import (
     EditFilter,
     EditTakenOut,
     FileChanged,
+    FileMayBeOlder,
     FileState,
     NothingToDo,
     OnExternal,
@@ -307,7 +308,7 @@ class History:
         typed = self.lines("person")
         try:
             decided = workspace.decide(action, units)
-        except (EditTakenOut, EditAway):
+        except (EditTakenOut, EditAway, FileMayBeOlder):
             return False
         assert isinstance(decided, Decided | Conflicted | NothingToDo), self.said
         if not isinstance(decided, Decided):
@@ -478,6 +479,72 @@ def test_a_copy_of_lines_under_review_awaits_review(project: GitProject) -> None
     assert seen(project) == {1: ("agent", "pending"), 2: ("unattributed", "pending")}
     (view,) = [view for view in project.workspace.history.edits(EditFilter()) if view.seq == 2]
     assert view.edit.notes["candidates"] == "c"
+
+
+@pytest.mark.parametrize("brings", ["cherry-pick", "the person"])
+def test_lines_of_a_file_that_is_gone_await_review_in_a_copy_of_it(project: GitProject, brings: str) -> None:
+    Configuration(str(project.folder)).set("git.commit", "keep")
+    project.git("branch", "agents")
+    project.git("rm", "-q", "0.txt")
+    project.git("commit", "-q", "-m", "gone")
+    project.look()
+    project.write("copy.txt", FIRST + "my line\n")
+    project.git("add", ".")
+    project.git("commit", "-q", "-m", "copy")
+    project.look()
+    project.git("checkout", "-q", "agents")
+    project.look()
+    project.agent_writes("0.txt", AGENTS)
+    project.git("commit", "-q", "-am", "work")
+    project.look()
+    project.git("checkout", "-q", "-")
+    project.look()
+    if brings == "cherry-pick":
+        project.git("cherry-pick", "agents")
+    else:
+        project.write("copy.txt", AGENTS + "my line\nmy last\n")
+    project.look()
+    assert project.text("copy.txt").startswith(AGENTS)
+    newest = [view for view in project.workspace.history.edits(EditFilter()) if view.edit.path == b"copy.txt"][1:]
+    assert (newest[0].edit.origin, newest[0].status) == (Origin.UNATTRIBUTED, Status.PENDING)
+    assert newest[0].edit.notes["candidates"] == "c"
+    assert [view.status for view in newest[1:]] == [Status.ACCEPTED] * (brings == "the person")
+    project.reject(newest[0].seq)
+    assert project.text("copy.txt").startswith(FIRST + "my line\n")
+    assert project.has_no_faults()
+
+
+def test_a_renamed_file_that_git_brings_awaits_review_if_lines_under_review_are_in_it(project: GitProject) -> None:
+    Configuration(str(project.folder)).set("git.commit", "keep")
+    project.git("branch", "other")
+    project.agent_writes("0.txt", AGENTS)
+    project.git("commit", "-q", "-am", "work")
+    project.look()
+    project.git("checkout", "-q", "other")
+    project.git("rm", "-q", "0.txt")
+    project.git("commit", "-q", "-m", "gone")
+    project.look()
+    project.git("checkout", "-q", "-")  # no look in between
+    project.git("mv", "0.txt", "renamed.txt")
+    project.git("commit", "-q", "-m", "renamed")
+    project.look()
+    newest = list(project.workspace.history.edits(EditFilter()))[-1]
+    assert (newest.edit.path, newest.edit.origin) == (b"renamed.txt", Origin.UNATTRIBUTED)
+    assert newest.status is Status.PENDING
+
+
+def test_lines_under_review_that_a_clone_pulls_await_review_there(project: GitProject) -> None:
+    Configuration(str(project.folder)).set("git.commit", "keep")
+    project.git("clone", "-q", ".", "clone")
+    project.look()
+    project.agent_writes("0.txt", AGENTS)
+    project.git("commit", "-q", "-am", "work")
+    project.look()
+    git(project.folder / "clone", "pull", "-q")
+    project.look()
+    newest = list(project.workspace.history.edits(EditFilter()))[-1]
+    assert (newest.edit.path, newest.edit.origin) == (b"clone/0.txt", Origin.UNATTRIBUTED)
+    assert newest.status is Status.PENDING
 
 
 def test_lines_under_review_that_a_person_moves_await_review(project: GitProject) -> None:

@@ -23,6 +23,10 @@ RETURNED: Final = "objstore/tracking/test_returned_lines.py"
 
 RECORDED: Final = {
     "a tool named the file": (CALLS, "test_changes_of_a_running_tool_are_attributed_to_its_agent_by_cas_record"),
+    "the same, in VS Code": (
+        DOUBTS,
+        "test_a_named_file_that_another_changed_may_yet_be_written_by_a_client_that_writes_late",
+    ),
     "the same, and the file was unchanged": (
         DOUBTS,
         "test_a_named_file_that_was_unchanged_at_the_end_of_its_call_is_expected_until_the_turn_ends",
@@ -108,6 +112,14 @@ RECORDED: Final = {
 
 DECIDED: Final = {
     "runs `cas accept`": (DECIDERS, "test_decision_inside_an_agents_shell_is_refused_and_changes_nothing"),
+    "decides on the page that": (
+        DECIDERS,
+        "test_page_that_an_agents_client_started_decides_nothing_while_a_call_runs",
+    ),
+    "writes other settings": (
+        "cli/commands/setting_up/test_config.py",
+        "test_a_policy_written_into_the_file_by_hand_is_reported_by_status",
+    ),
     "decides where a person has allowed it": (
         DECIDERS,
         "test_marked_decision_is_in_status_and_doctor_until_a_person_acknowledges_it",
@@ -123,13 +135,18 @@ DECIDED: Final = {
     ),
     "decides by a script": (DECIDERS, "test_records_say_through_what_a_person_decided"),
 }
-"""By the beginning of a row of the table of what is prevented and what is shown; what is neither has no test."""
+"""By the beginning of each row of the table about deciders that promises something, and of one that does not."""
+
+
+def table_after(heading: str) -> list[list[str]]:
+    """Return the cells of the rows of the table with this heading."""
+    lines = PAGE.read_text().split(heading, 1)[1].split("\n\n", 1)[0].splitlines()[2:]
+    return [re.split(r" \| ", line.removeprefix("| ").removesuffix(" |")) for line in lines]
 
 
 def rows_after(heading: str) -> list[str]:
     """Return the first cells of the rows of the table with this heading."""
-    lines = PAGE.read_text().split(heading, 1)[1].split("\n\n", 1)[0].splitlines()[2:]
-    return [re.split(r" \| ", line.removeprefix("| "))[0] for line in lines]
+    return [cells[0] for cells in table_after(heading)]
 
 
 @cache
@@ -144,9 +161,11 @@ def test_every_row_about_changes_is_held_by_a_test() -> None:
     assert [beginning for beginning in RECORDED if sum(row.startswith(beginning) for row in rows) != 1] == []
 
 
-def test_rows_about_deciders_are_held_by_tests() -> None:
-    rows = rows_after("| what an agent does | |")
-    assert [beginning for beginning in DECIDED if sum(row.startswith(beginning) for row in rows) != 1] == []
+def test_every_row_about_deciders_that_promises_something_is_held_by_a_test() -> None:
+    table = table_after("| what an agent does | |")
+    promised = [does for does, becomes in table if not becomes.startswith("neither")]
+    assert [row for row in promised if sum(row.startswith(beginning) for beginning in DECIDED) != 1] == []
+    assert [beginning for beginning in DECIDED if sum(does.startswith(beginning) for does, _ in table) != 1] == []
 
 
 @pytest.mark.parametrize(("file", "name"), sorted({*RECORDED.values(), *DECIDED.values()}))

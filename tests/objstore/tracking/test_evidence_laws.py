@@ -1,10 +1,10 @@
 """Random streams of reports against the laws of attribution, where it is known who wrote what.
 
-Reports are lost, late, doubled or out of order; hooks fail, the disk is full for a while, the log is damaged. Two
-sessions send out subagents, run shells, leave processes behind, ask a person, and are interrupted or killed; the person
-types at any moment. The files are in memory, so that thousands of streams take seconds; what hooks report goes through
-the real `HookSessions`, the real log and the real rules. `test_attribution_laws` does the same with real files, and
-`test_returned_lines` with real repositories.
+Reports are lost, late, doubled or out of order; hooks fail, the disk is full or read-only for a while, the log is
+damaged. Two sessions send out subagents, run shells, leave processes behind, ask a person, and are interrupted or
+killed; the person types at any moment. The files are in memory, so that thousands of streams take seconds; what hooks
+report goes through the real `HookSessions`, the real log and the real rules. `test_attribution_laws` does the same with
+real files, and `test_returned_lines` with real repositories.
 
 1. Nothing of an agent's is accepted without a person's word.
 2. What is an agent's for certain has nothing of a person's, unless the person wrote while the agent's call ran.
@@ -28,7 +28,7 @@ from objstore import AgentCall, EditView, HookSessions, Origin, TurnInfo, Worksp
 from objstore.calls.attribution import Facts, FoundChange, explain
 from objstore.calls.open_calls import OpenCalls
 from objstore.clock import now
-from objstore.errors import CasError, DiskFull
+from objstore.errors import CasError, DiskFailed, DiskFull
 from objstore.fastclass import replace, variable
 from objstore.fs.disk import Pieces
 from objstore.fs.processes import Processes, ProcessName
@@ -62,6 +62,7 @@ class CountingDisk(UnsyncedDisk):
         super().__init__()
         self.time = (now() - 3600 * 10**6) * 1000
         self.is_full: Callable[[], bool] = lambda: False
+        self.is_read_only = False  # whether it is for this reason that nothing can be written
 
     def clock(self, directory: int, name: str) -> int:  # noqa: ARG002 - it asks no file system
         """Return the next moment."""
@@ -69,19 +70,19 @@ class CountingDisk(UnsyncedDisk):
         return self.time
 
     def append(self, fd: int, content: bytes, name: str) -> None:
-        """Append, unless the disk is full. Raises DiskFull."""
+        """Append, unless the disk is full or read-only. Raises DiskFailed."""
         self.require_space(name)
         super().append(fd, content, name)
 
     def stage(self, directory: int, content: Pieces, like: os.stat_result | None, mode: int, name: str) -> str:
-        """Stage a file, unless the disk is full. Raises DiskFull."""
+        """Stage a file, unless the disk is full or read-only. Raises DiskFailed."""
         self.require_space(name)
         return super().stage(directory, content, like, mode, name)
 
     def require_space(self, name: str) -> None:
-        """Raise DiskFull if the disk is full."""
+        """Raise DiskFull if the disk is full, and DiskFailed if it is read-only."""
         if self.is_full():
-            raise DiskFull(name)
+            raise DiskFailed(name, "Read-only file system") if self.is_read_only else DiskFull(name)
 
 
 class Machine(Processes):
@@ -634,16 +635,17 @@ class Day:
     def look(self) -> None:
         """Let a command look at the files."""
         self.note("look")
-        with suppress(DiskFull):
+        with suppress(DiskFailed):
             self.hooks.notice(EXTERNAL_CALL)
 
     def fill(self) -> None:
-        """Fill the disk, or make space on it; sometimes a small file still fits."""
+        """Fill the disk, or make space on it; sometimes a small file still fits. Or let it be read-only for a while."""
         if self.is_complete:
             return
         if self.disk.is_full.__name__ == "<lambda>":
-            self.note("the disk is full")
-            share = self.random.choice((1.0, 0.5))
+            self.disk.is_read_only = self.random.random() < 0.3
+            share = 1.0 if self.disk.is_read_only else self.random.choice((1.0, 0.5))
+            self.note("the disk is", "read-only" if self.disk.is_read_only else "full")
             self.disk.is_full = _filled(self.random, share)
         else:
             self.note("the disk has space")

@@ -127,6 +127,7 @@ class History:
             (("stash", "-q"), ("stash", "drop", "-q")),
             (("checkout", "-q", "--", "."),),
             (("reset", "-q", "--hard", "HEAD~1"),),
+            (("worktree", "remove", "--force", "inside"),),
         )
         commands = losses[choice % len(losses)]
 
@@ -174,7 +175,7 @@ class History:
             self.git("checkout", "-q", "-f", "HEAD", "--", ".")
 
     def person_commits(self, _: int) -> None:
-        self.git("add", "-A")
+        self.git("add", "-A", ".", ":!inside")
         self.git("commit", "-q", "-m", "work")
 
     def person_switches(self, choice: int) -> None:
@@ -212,6 +213,18 @@ class History:
 
         def run() -> None:
             self.git("sparse-checkout", *commands[choice % 2])
+
+        if choice % 3:
+            run()
+        else:
+            self.in_call(run, None)
+
+    def worktree_inside(self, choice: int) -> None:
+        """Add a linked worktree inside the workspace, or remove it, for a person or in an agent's call."""
+        is_there = (self.folder / "inside").exists()
+
+        def run() -> None:
+            self.git("worktree", *(("remove",) if is_there else ("add", "-q", "-f", "--detach")), "inside")
 
         if choice % 3:
             run()
@@ -381,6 +394,7 @@ STEPS: Final = (
     History.person_rebases,
     History.person_takes_away_and_applies,
     History.sparse_checkout,
+    History.worktree_inside,
     History.agent_merges,
     History.agent_commits_beside_head,
     History.person_copies,

@@ -73,7 +73,7 @@ class MissingReports:
             if call.paths is None:
                 return candidates == [call.conversation] and view.edit.time < until
             is_possible = call.conversation in candidates if call.is_announced else candidates == [call.conversation]
-            return is_possible and os.fsdecode(view.edit.path) in call.paths and view.edit.time >= call.began
+            return is_possible and os.fsdecode(view.edit.path) in call.paths
 
         self._give(call, is_its_own, f"the end of a tool of session {call.conversation} was reported")
 
@@ -102,7 +102,8 @@ class MissingReports:
             is_open = view.edit.origin is Origin.UNATTRIBUTED and view.is_unattributed
             return is_open and view.edit.notes.get(WHY) == END_AWAITED and is_meant(view)
 
-        self._scan.reattribute(self.earliest_beginning(call), was_left_open, call.conversation, reason)
+        since = call.began if call.is_announced else self.earliest_beginning(call)
+        self._scan.reattribute(since, was_left_open, call.conversation, reason)
 
 
 def starts_of(kept: Mapping[str, object]) -> dict[str, object]:

@@ -214,10 +214,6 @@ class CallSpan(NamedTuple):
         is_call_s = self.since <= recorded * 1000 and (self.paths is None or path in self.paths)
         return is_call_s and self.since <= moment + tick and (not self.until or moment - tick <= self.until)
 
-    def has_run(self, path: str, found: int) -> bool:
-        """Return whether the call ran when a change of a file was found (ns), and may have made it."""
-        return self.since <= found <= self.ended and (self.paths is None or path in self.paths)
-
 
 class OpenCalls:
     """The open calls of one workspace. A process that changes them holds `lock`."""

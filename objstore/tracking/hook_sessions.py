@@ -201,7 +201,7 @@ class HookSessions:
             left = [] if begun is None or paths is not None else self._outliving([begun])
             found = self._scan.record_edits(paths, open_calls)
             if begun is not None:
-                self._settle_doubt(begun, open_calls)
+                self._missing.note_late_end(begun)
                 found += self._note_outliving(begun, left, open_calls)
                 if not has_failed:
                     proven = replace(begun, is_asked=False, doubt="" if is_begun else _NOT_ANNOUNCED)
@@ -245,7 +245,7 @@ class HookSessions:
                 self._open.put(name, open_calls[name])
             found = self._scan.record_edits(known.paths, open_calls)
             if begun is not None:
-                self._settle_doubt(begun, open_calls)
+                self._missing.note_late_end(begun)
             return found
 
     def end_task(self, conversation: str, task: str) -> list[EditView]:
@@ -280,8 +280,6 @@ class HookSessions:
                 open_calls[name] = replace(begun, is_asked=True)
             paths = _all_of(begun.paths, known.paths)
             found = self._record_released(paths or (), [begun], open_calls) + self._scan.record_edits(paths, open_calls)
-            if not may_have_run:
-                self._missing.note_not_run(begun, open_calls.values())
             self._note_done(known.conversation, [begun, known])
             self._open.remove(name)
             return found
@@ -588,13 +586,6 @@ class HookSessions:
                 open_calls[other] = replace(begun, doubt=END_AWAITED)
                 self._open.put(other, open_calls[other])
 
-    def _settle_doubt(self, call: AgentCall, open_calls: Mapping[str, AgentCall]) -> None:
-        """Give to a conversation what was left open because it was not known of a call whether it still ran.
-
-        `open_calls`: what is known now. Raises what the disk raises.
-        """
-        self._missing.note_late_end(call, _first_in_doubt(open_calls, call.conversation))
-
     def _record_released(
         self, paths: Iterable[str], released: Sequence[AgentCall], open_calls: Mapping[str, AgentCall]
     ) -> list[EditView]:
@@ -768,12 +759,6 @@ def _silent_turn(session: str) -> AgentCall:
     return AgentCall(
         conversation=session, id="", tool="", paths=None, kind=CallKind.TURN, is_left=True, began=now(), since=None
     )
-
-
-def _first_in_doubt(open_calls: Mapping[str, AgentCall], conversation: str) -> int:
-    """Return when the first call that may touch any file began of which it is not known whether it still runs."""
-    doubted = (call for call in open_calls.values() if call.doubt == END_AWAITED and call.paths is None)
-    return min((call.began for call in doubted if call.conversation == conversation), default=MAX_INT)
 
 
 def _may_run(call: AgentCall, running: Collection[str] | None) -> bool:

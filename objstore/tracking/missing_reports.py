@@ -5,13 +5,13 @@ a person's. And while a call is open whose end is lost, scans take a person's ch
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from objstore.calls.attribution import CANDIDATES, WHY
-from objstore.calls.open_calls import END_AWAITED, FORGOTTEN_AFTER, AgentCall, CallSpan, OpenCalls
+from objstore.calls.open_calls import END_AWAITED, FORGOTTEN_AFTER, AgentCall, OpenCalls
 from objstore.clock import now
-from objstore.model.basic_types import MAX_INT, UNKNOWN_AGENT, Origin
+from objstore.model.basic_types import UNKNOWN_AGENT
 from objstore.model.views import EditView
 from objstore.tracking.attributed_scan import Looks
 
@@ -60,50 +60,28 @@ class MissingReports:
         reason = f"the end of a tool of session {call.conversation} was not reported"
         self._scan.reattribute(call.began, is_its_own, UNKNOWN_AGENT, reason)
 
-    def note_late_end(self, call: AgentCall, until: int) -> None:
+    def note_late_end(self, call: AgentCall) -> None:
         """Give a call what was left open because it was not known that it still ran. Raises as `Journal.commit`.
 
         That is what was found in the files that it named, which no other session's call had; or, if it may touch any
-        file, what only its conversation may have changed, until another such call of the conversation began of which it
-        is not known either. `until`: when that was; what was found later may be that one's.
+        file, what only its conversation may have changed.
         """
-
-        def is_its_own(view: EditView) -> bool:
-            candidates = view.edit.notes.get(CANDIDATES, "").split("\n")
-            if call.paths is None:
-                return candidates == [call.conversation] and view.edit.time < until
-            is_possible = call.conversation in candidates if call.is_announced else candidates == [call.conversation]
-            return is_possible and os.fsdecode(view.edit.path) in call.paths
-
-        self._give(call, is_its_own, f"the end of a tool of session {call.conversation} was reported")
-
-    def note_not_run(self, call: AgentCall, open_calls: Iterable[AgentCall]) -> None:
-        """Give to a conversation what was left open because of a call that did not run. Raises as `Journal.commit`.
-
-        That is what was found while another call of the conversation ran for certain, as is known by now.
-        """
-        others = [other for other in open_calls if other.conversation == call.conversation and other.is_known_to_run]
-        ran = [CallSpan(other.began * 1000, MAX_INT, 0, other.paths) for other in others if not other.is_over]
-        ran += self._open.spans(call.conversation)
-
-        def is_of_another(view: EditView) -> bool:
-            path, found = os.fsdecode(view.edit.path), view.edit.time * 1000
-            is_alone = view.edit.notes.get(CANDIDATES, "") == call.conversation
-            return is_alone and any(span.has_run(path, found) for span in ran)
-
-        self._give(call, is_of_another, f"a tool of session {call.conversation} did not run")
-
-    def _give(self, call: AgentCall, is_meant: Callable[[EditView], bool], reason: str) -> None:
-        """Give to the conversation of a call what is meant of that which was left open because of its awaited end."""
         if call.doubt != END_AWAITED:
             return
 
-        def was_left_open(view: EditView) -> bool:
-            is_open = view.edit.origin is Origin.UNATTRIBUTED and view.is_unattributed
-            return is_open and view.edit.notes.get(WHY) == END_AWAITED and is_meant(view)
+        def is_its_own(view: EditView) -> bool:
+            is_named = os.fsdecode(view.edit.path) in (call.paths or ())
+            is_possible = view.is_unattributed and (is_named or call.paths is None)
+            if view.edit.notes.get(WHY) != END_AWAITED or not is_possible:
+                return False
+            candidates = view.edit.notes.get(CANDIDATES, "").split("\n")
+            return candidates == [call.conversation] or (
+                is_named and call.is_announced and call.conversation in candidates
+            )
 
+        reason = f"the end of a tool of session {call.conversation} was reported"
         since = call.began if call.is_announced else self.earliest_beginning(call)
-        self._scan.reattribute(since, was_left_open, call.conversation, reason)
+        self._scan.reattribute(since, is_its_own, call.conversation, reason)
 
 
 def starts_of(kept: Mapping[str, object]) -> dict[str, object]:

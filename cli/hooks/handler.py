@@ -395,8 +395,7 @@ def _record(calls: "HookSessions", event: Event) -> None:
             finally:
                 if event.ended_task:
                     calls.end_task(event.conversation, event.ended_task)
-                writes_late = _noted(event, "client") == "vscode"
-                calls.end(_call(calls, event), has_failed="Failure" in event.name, writes_late=writes_late)
+                calls.end(_call(calls, event), has_failed="Failure" in event.name)
         case EventKind.FAILED:
             calls.fail(_call(calls, event))
         case EventKind.IN_BACKGROUND:

@@ -73,11 +73,6 @@ class Facts:
         """Return the calls that have named a path."""
         return self._naming.get(path, [])
 
-    @property
-    def has_shell_ended(self) -> bool:
-        """Whether a call that may touch any file has just ended: later, nothing would show that it made a change."""
-        return any(call.is_over for call in self.anywhere)
-
     def must_wait(self, path: str) -> bool:
         """Return whether every call that named the path may still be refused, or run on: a look waits for its end."""
         return all(not call.is_over and (call.is_asked or call.is_left) for call in self.naming(path))

@@ -178,8 +178,7 @@ class AttributedScan:
         facts = Facts(open_calls.values())
         named: dict[str, str] = {}  # files that a call named, and files below them that are gone, by the path it named
         for path in facts.named:
-            is_due = not facts.must_wait(path) or facts.has_shell_ended
-            if (paths is not None and path in paths) or (_is_among(path, paths) and is_due):
+            if (paths is not None and path in paths) or (_is_among(path, paths) and not facts.must_wait(path)):
                 named[path] = path
                 for each in self.missing_files_below(path):
                     if each not in facts.named:

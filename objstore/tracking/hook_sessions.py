@@ -49,7 +49,6 @@ _SUBAGENT_PATIENCE: Final = 15 * 60 * 1_000_000
 """Microseconds after which a subagent's call without further reports counts as ended: its session may go on alone."""
 
 _NOT_LOOKED: Final = "the files could not be looked at when a tool began"
-_WRITES_LATE: Final = "its client reports the ends of tools before they write"
 _NOT_SEEN: Final = "the file could not be looked at when a tool began: it waited for an answer"
 _NOT_ANNOUNCED: Final = "the beginning of a tool was not reported"
 _OVERDUE: Final = "no event of a subagent had arrived for a quarter of an hour"
@@ -142,13 +141,12 @@ class HookSessions:
                     self._open.put(name, self._open.in_turn(missed))
             raise
 
-    def end(self, call: AgentCall, *, has_failed: bool = False, writes_late: bool = False) -> list[EditView]:
+    def end(self, call: AgentCall, *, has_failed: bool = False) -> list[EditView]:
         """Note that a call has ended; return the edits for what it and others changed. Raises what `begin` raises.
 
         If no hook reported its beginning, changes of the files that it named are its own. If it may have changed any
         file, what is found now may be its own. The same holds of a call whose turn has ended before. A named file that
         is unchanged is expected to change until the turn ends, unless the tool has failed (`has_failed`).
-        `writes_late`: its client is known to report ends before its tools write; one that has changed may change again.
         """
         known = self._known(call)
         self._note_heard(known.conversation, _END)
@@ -204,8 +202,7 @@ class HookSessions:
                 self._missing.note_late_end(begun)
                 found += self._note_outliving(begun, left, open_calls)
                 if not has_failed:
-                    proven = replace(begun, is_asked=False, doubt="" if is_begun else _NOT_ANNOUNCED)
-                    self._expect(proven, found, writes_late=writes_late)
+                    self._expect(replace(begun, is_asked=False, doubt="" if is_begun else _NOT_ANNOUNCED), found)
             self._open.remove(name)
             return found
 
@@ -601,18 +598,15 @@ class HookSessions:
         }
         return self._scan.record_released(paths, {**open_calls, **doubted})
 
-    def _expect(self, call: AgentCall, found: Iterable[EditView], *, writes_late: bool) -> None:
-        """Expect changes of the files that a call has named and left unchanged. Raises what the disk raises.
-
-        `writes_late`: whether it may also change those that have changed by now, as another may have done.
-        """
+    def _expect(self, call: AgentCall, found: Iterable[EditView]) -> None:
+        """Expect changes of the files that a call has named and left unchanged. Raises what the disk raises."""
         changed = {os.fsdecode(view.edit.path) for view in found}
-        paths = [path for path in call.paths or () if path not in changed and self._scan.is_unchanged(path, call.began)]
-        others = [path for path in call.paths or () if writes_late and path not in paths]
-        for expected, doubt in ((paths, call.doubt), (others, call.doubt or _WRITES_LATE)):
-            if expected and not call.is_left:
-                later = replace(_expecting(call, is_certain=expected is paths), paths=tuple(expected), doubt=doubt)
-                self._open.put(self._open.name_of(later), later)
+        paths = tuple(
+            path for path in call.paths or () if path not in changed and self._scan.is_unchanged(path, call.began)
+        )
+        if paths and not call.is_left:
+            expected = replace(_expecting(call), paths=paths)
+            self._open.put(self._open.name_of(expected), expected)
 
     def _outliving(self, calls: Iterable[AgentCall]) -> list[ProcessName]:
         """Return the processes that began during one of the calls and still run."""
@@ -748,10 +742,9 @@ class HookSessions:
             return found
 
 
-def _expecting(call: AgentCall, *, is_certain: bool = True) -> AgentCall:
+def _expecting(call: AgentCall) -> AgentCall:
     """Return a call that has ended, as one that may yet change the files that it named."""
-    name = f"expected {call.id}" if is_certain else f"perhaps expected {call.id}"
-    return replace(call, id=name, kind=CallKind.EXPECTED, ended=0)
+    return replace(call, id=f"expected {call.id}", kind=CallKind.EXPECTED, ended=0)
 
 
 def _silent_turn(session: str) -> AgentCall:

@@ -23,10 +23,6 @@ RETURNED: Final = "objstore/tracking/test_returned_lines.py"
 
 RECORDED: Final = {
     "a tool named the file": (CALLS, "test_changes_of_a_running_tool_are_attributed_to_its_agent_by_cas_record"),
-    "the same, in VS Code": (
-        DOUBTS,
-        "test_a_named_file_that_another_changed_may_yet_be_written_by_a_client_that_writes_late",
-    ),
     "the same, and the file was unchanged": (
         DOUBTS,
         "test_a_named_file_that_was_unchanged_at_the_end_of_its_call_is_expected_until_the_turn_ends",

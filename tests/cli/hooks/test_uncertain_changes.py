@@ -132,24 +132,6 @@ def test_a_named_file_that_was_unchanged_at_the_end_of_its_call_is_expected_unti
     assert whose(folder)[-1] == ("a.txt", "accepted")
 
 
-@pytest.mark.parametrize(("agent", "later"), [(VSCode, "unattributed"), (ClaudeCode, "accepted")])
-def test_a_named_file_that_another_changed_may_yet_be_written_by_a_client_that_writes_late(
-    agent: type[ClaudeCode | VSCode], later: str, folder: Path
-) -> None:
-    session = agent(folder)
-    session.ask("write it")
-    session.calls += 1
-    session.tell(session.write_event("a.txt", "late\n", before=True))
-    type_in(folder, "a.txt")
-    session.tell(session.write_event("a.txt", "late\n", before=False))
-    (folder / "a.txt").write_text("late\n")
-    session.stop()
-    assert whose(folder) == [("a.txt", session.name), ("a.txt", later)]
-    (folder / "a.txt").write_text("late\nand mine\n")
-    session.ask("and on")
-    assert whose(folder)[-1] == ("a.txt", "accepted")
-
-
 @pytest.mark.parametrize("why", ["failed", "written with the same bytes"])
 def test_no_change_is_expected_of_a_call_that_failed_or_has_written(folder: Path, why: str) -> None:
     session = ClaudeCode(folder)

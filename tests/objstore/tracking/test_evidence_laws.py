@@ -229,8 +229,7 @@ class Files:
         found = []
         for path in list(self.written):
             is_meant = paths is None or path in paths
-            must_wait = facts.must_wait(path) and not facts.has_shell_ended
-            if is_meant and not (paths is None and path in facts.named and must_wait):
+            if is_meant and not (paths is None and path in facts.named and facts.must_wait(path)):
                 found.append(self._taken(path, facts, otherwise))
         for name in finished:
             self._open.remove(name)

@@ -36,7 +36,7 @@ def listing(*, as_json: bool) -> None:
         if as_json:
             from objstore import json_line
 
-            shapes = ({**_shape(each, state, behind), "waiting": waiting[each.name]} for each, state, behind in found)
+            shapes = (_shape(each, state, behind, waiting[each.name]) for each, state, behind in found)
             write(map(json_line, shapes))
             return
         for each, state, behind in found:
@@ -172,7 +172,7 @@ def _rows(each: "Remote", state: "RemoteState", behind: int, screen: Screen) -> 
         yield screen.line(f"  {member.name}  {counted(member.edits, 'edit')}  {member.lane}")
 
 
-def _shape(each: "Remote", state: "RemoteState", behind: int) -> "dict[str, Json]":
+def _shape(each: "Remote", state: "RemoteState", behind: int, waiting: int = 0) -> "dict[str, Json]":
     members: list[Json] = [
         {"name": member.name, "lane": member.lane, "edits": member.edits, "head": member.seen.number}
         for member in state.members.values()
@@ -188,4 +188,5 @@ def _shape(each: "Remote", state: "RemoteState", behind: int) -> "dict[str, Json
         "edits_behind": max(behind, 0),
         "failure": state.failure or None,
         "stores": members,
+        "waiting": waiting,
     }

@@ -108,6 +108,10 @@ def history(runner: CommandRunner) -> None:
 
 
 COMMANDS: Final = {
+    "remote add": "remote add team file://{folder}.bucket",
+    "push": "push",
+    "remote list": "remote list",
+    "remote gc": "remote gc",
     "comment": "comment 2 -m text",
     "status": "status",
     "log": "log",
@@ -161,10 +165,31 @@ def test_output_has_the_fields_that_the_page_lists(runner: CommandRunner, tmp_pa
     known = documented()
     wrong = []
     for name, words in COMMANDS.items():
-        wrong += undocumented(name, read(runner.cas(*words.split(), "--json")), known)
+        typed = words.format(folder=runner.folder).split()
+        wrong += undocumented(name, read(runner.cas(*typed, "--json")), known)
     bundle = str(runner.folder / "out")
     imported = read(cas("import", bundle, str(tmp_path / "there"), "--json", folder=tmp_path))
     wrong += [(place, fields) for place, fields in shapes("import", imported) if fields != known.get(place)]
+    cloned = read(cas("clone", f"file://{runner.folder}.bucket", str(tmp_path / "c"), "--json", folder=tmp_path))
+    wrong += undocumented("clone", cloned, known)
+    assert wrong == []
+
+
+def test_output_of_shared_stores_has_the_fields_that_the_page_lists(runner: CommandRunner, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = CommandRunner(tmp_path / "other")
+    runner.write("a", b"1\n2\n3\n")
+    for each in (runner, other):
+        each.done("remote", "add", "team", f"file://{tmp_path}/bucket", "--as", each.folder.name)
+        each.done("push")
+    known, wrong = documented(), []
+    wrong += undocumented("pull", read(other.cas("pull", "--json")), known)
+    wrong += undocumented("remote list", read(other.cas("remote", "--json")), known)
+    named = f"{runner.folder.name}/1"
+    wrong += undocumented("accept NAME/EDIT", read(other.cas("reject", named, "--json")), known)
+    carried = read(runner.cas("pull", "--json"))[-1:]
+    assert carried[0]["result"] == "carried"
+    wrong += undocumented("pull (carried out)", carried, known)
     assert wrong == []
 
 

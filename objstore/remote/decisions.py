@@ -17,8 +17,15 @@ from objstore.model.basic_types import Action, Seq, Status, Unit
 from objstore.model.canonical_msgpack import Fields, Value, decode, encode
 from objstore.model.ids import HASH_SIZE
 from objstore.remote.bucket import claim
-from objstore.remote.keys import LOG, Lane, is_lane, number_in, numbered
-from objstore.request_errors import ObjectMissing, ObjectTooLarge, RemoteDecided, RemoteFailed, RemoteRolledBack
+from objstore.remote.keys import LOG, MAX_NUMBER, Lane, is_lane, number_in, numbered
+from objstore.request_errors import (
+    ObjectMissing,
+    ObjectTooLarge,
+    RemoteDecided,
+    RemoteFailed,
+    RemoteRefused,
+    RemoteRolledBack,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -44,6 +51,8 @@ MAX_ENTRY: Final = 1 << 20
 _VERSION: Final = 1
 _MAX_WHO: Final = 200
 _TRIES: Final = 1_000
+_MOST_ENTRIES: Final = 2_000_000
+"""Names in a log, of entries and of anything else, that are listed at most."""
 _ACTIONS: Final = frozenset({Action.ACCEPT, Action.REJECT, Action.RESET})
 
 
@@ -186,7 +195,12 @@ def read_log(bucket: Bucket, seen: int) -> list[tuple[int, bytes]]:
     Raises RemoteRolledBack if the log ends before that, and RemoteFailed.
     """
     after = numbered(LOG, seen - 1) if seen > 1 else ""
-    numbers = sorted({number for each in bucket.listed(LOG, after) if (number := number_in(LOG, each.key)) is not None})
+    found: set[int] = set()
+    for count, each in enumerate(bucket.listed(LOG, after)):
+        if count > _MOST_ENTRIES:
+            raise RemoteRefused(bucket.url, "its decision log has no end")
+        found.add(number_in(LOG, each.key) or 0)
+    numbers = sorted(found - {0})
     if seen and (not numbers or numbers[-1] < seen):
         raise RemoteRolledBack(bucket.url, LOG, seen, numbers[-1] if numbers else 0)
     return [(number, _entry(bucket, number)) for number in numbers if number > seen]
@@ -195,13 +209,15 @@ def read_log(bucket: Bucket, seen: int) -> list[tuple[int, bytes]]:
 def append(bucket: Bucket, entry: RemoteDecision | Answer, ledger: Ledger, shown_as: str = "") -> int:
     """Add an entry to the log and return its number; `ledger` learns what others added meanwhile.
 
-    Raises RemoteDecided if a unit of a decision was decided by then, RemoteRolledBack and RemoteFailed.
+    Raises RemoteDecided if a unit of a decision was decided by then, RemoteRolledBack, RemoteRefused and RemoteFailed.
     """
     encoded = entry.encode()
     for _ in range(_TRIES):
         if isinstance(entry, RemoteDecision):
             ledger.require_free(entry, shown_as)
         number = ledger.last + 1
+        if number > MAX_NUMBER:
+            raise RemoteRefused(bucket.url, "its decision log has an entry with the highest number there is")
         if claim(bucket, numbered(LOG, number), encoded):
             ledger.take(number, entry)
             return number

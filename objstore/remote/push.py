@@ -19,7 +19,7 @@ from objstore.model.canonical_msgpack import unpack
 from objstore.model.ids import HASH_SIZE, RecordId, record_id
 from objstore.remote.bucket import claim
 from objstore.remote.heads import PIECE, Head, Piece, Seen, SegmentPieces, name_of, newest_head
-from objstore.remote.keys import Lane, head_folder, numbered, object_folder, object_key, piece_in, store_of
+from objstore.remote.keys import MAX_NUMBER, Lane, head_folder, numbered, object_folder, object_key, piece_in, store_of
 from objstore.request_errors import NotBundled, RemoteDiverged, RemoteFailed, RemoteRefused
 
 if TYPE_CHECKING:
@@ -138,11 +138,14 @@ def push(
         return plan
     if head is not None and previous is not None and not plan.sent and head.end == plan.end:
         return Pushed(head=head, name=previous, pieces=0, size=0, is_new=False)
+    number = max(0 if head is None else head.number, 0 if seen is None else seen.number) + 1
+    if number > MAX_NUMBER:
+        raise RemoteRefused(bucket.url, f"the lane {lane} has a head with the highest number there is")
     _verify(store.log, plan, head)
     names = _send(bucket, lane, store.log, plan, progress)
     made = Head(
         lane=lane,
-        number=max(0 if head is None else head.number, 0 if seen is None else seen.number) + 1,
+        number=number,
         previous=previous,
         label=label,
         segments=_segments(plan, names),

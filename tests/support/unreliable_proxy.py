@@ -23,6 +23,7 @@ class Proxy:
         self.count = 0
         self.loses: Callable[[int, str], bool] = lambda _, __: False  # by number and method: the answer is lost
         self.repeats: Callable[[int, str], bool] = lambda _, __: False  # the request is sent twice
+        self.refuses = b""  # what each answer says instead, with the status 403; b"": the server answers
         self.delay = 0.0  # of each answer, in seconds
         self.before: Callable[[int], object] = lambda _: None  # called before a request is passed on
         self._lock: Final = threading.Lock()
@@ -49,7 +50,7 @@ class _Handler(BaseHTTPRequestHandler):
         proxy.before(number)
         if proxy.repeats(number, self.command):
             self._answered(proxy, body)
-        status, headers, answer = self._answered(proxy, body)
+        status, headers, answer = (403, [], proxy.refuses) if proxy.refuses else self._answered(proxy, body)
         time.sleep(proxy.delay)
         if proxy.loses(number, self.command):
             self.close_connection = True

@@ -5,17 +5,20 @@ request that it has no answer for yet; so a state is what the bucket holds, and 
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import count
 from typing import Final
 
 import pytest
 from obstore.store import MemoryStore
 
-from objstore import Action, RemoteDecided, RemoteFailed, Seq, Status, Unit
+from objstore import Action, RemoteDecided, RemoteFailed, RemoteRefused, Seq, Status, Unit
 from objstore.remote.bucket import Bucket, Listed, ObjectBucket
 from objstore.remote.decisions import Answer, Ledger, RemoteDecision, Result, append, decoded, read_log, settle
-from objstore.remote.keys import LOG, Lane, numbered
+from objstore.remote.keys import LOG, MAX_NUMBER, Lane, numbered
+from tests.support.buckets import CutOff, FailingBucket
 
 DESK: Final = Lane("d" * 32)
 FIRST, SECOND = Unit(Seq(1), 1), Unit(Seq(1), 2)
@@ -247,3 +250,35 @@ def test_entry_that_is_none_decides_nothing_and_stops_nobody(content: bytes) -> 
     bucket.put_new(numbered(LOG, 1), content)
     run_it = deciding("store 0", Action.REJECT, FIRST)
     assert run_it(bucket) == 2
+
+
+def test_entry_with_the_highest_number_is_said_and_not_passed() -> None:
+    bucket = ObjectBucket("memory:///", MemoryStore())
+    bucket.put_new(numbered(LOG, MAX_NUMBER), b"")
+    with pytest.raises(RemoteRefused, match="highest number"):
+        deciding("store 0", Action.REJECT, FIRST)(bucket)
+
+
+def test_list_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("objstore.remote.decisions._MOST_ENTRIES", 1_000)
+
+    class Endless(Replayed):
+        def listed(self, prefix: str, after: str = "") -> Iterator[Listed]:
+            for number in count(1):
+                yield Listed(key=f"{prefix}/{number}{after}", size=1, changed=datetime(2026, 1, 1, tzinfo=UTC))
+
+    with pytest.raises(RemoteRefused, match="no end"):
+        read_log(Endless([]), 0)
+
+
+@pytest.mark.parametrize("dies_at", range(1, 5))
+def test_decision_that_dies_at_any_request_is_made_once(dies_at: int) -> None:
+    bucket = FailingBucket(ObjectBucket("memory:///", MemoryStore()))
+    bucket.dies_at = dies_at
+    with suppress(CutOff):
+        deciding("store 0", Action.REJECT, FIRST)(bucket)
+    bucket.dies_at = 0
+    with suppress(RemoteDecided):
+        deciding("store 1", Action.ACCEPT, FIRST)(bucket)
+    ledger = settle(read_log(bucket, 0))
+    assert (len(ledger.valid), ledger.void) == (1, {})

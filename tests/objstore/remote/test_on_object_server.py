@@ -89,6 +89,19 @@ def test_wrong_key_is_said_and_nothing_is_lost(
         workspace.remotes.push("team")
 
 
+def test_clock_that_is_off_is_said(proxy: Proxy, url: str, root: Path) -> None:
+    with Workspace.open(root, UnsyncedDisk()) as workspace:
+        workspace.remotes.add("team", url)
+        # As S3 answers where the clocks differ by more than 15 minutes.
+        proxy.refuses = (
+            b"<Error><Code>RequestTimeTooSkewed</Code><Message>The difference is too large.</Message></Error>"
+        )
+        with pytest.raises(RemoteFailed, match="clock of this machine"):
+            workspace.remotes.push("team")
+        proxy.refuses = b""
+        workspace.remotes.push("team")
+
+
 def test_lost_and_repeated_answers_decide_each_unit_once(proxy: Proxy, url: str) -> None:
     chance = random.Random(7)
     proxy.loses = lambda _, method: method == "PUT" and chance.random() < 0.15

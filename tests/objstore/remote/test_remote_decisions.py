@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -219,6 +220,30 @@ def test_mirror_is_not_written_by_what_the_bucket_names(team: Team) -> None:
             bucket.get(f"stores/{name}", 10)
     put(bucket._store, "stores/not-a-lane/heads/000000000001", b"x")  # noqa: SLF001 - any member can
     assert [each.member.name for each in team.lap.remotes.pull("team")] == ["desk"]
+
+
+def test_purges_during_pulls_lose_nothing(team: Team) -> None:
+    def push_and_purge() -> None:
+        with Workspace.open(team.folder / "desk", UnsyncedDisk()) as desk:
+            for number in range(2, 6):
+                (team.folder / "desk" / "a.txt").write_bytes(CHANGED * number)
+                recorded(desk)
+                desk.remotes.push("team")
+                desk.remotes.collect("team", purge=True)
+
+    with ThreadPoolExecutor(1) as pool:
+        purging = pool.submit(push_and_purge)
+        while not purging.done():
+            team.lap.remotes.pull("team")
+        purging.result()
+    (pulled,) = team.lap.remotes.pull("team")
+    assert pulled.error == ""
+    found = team.lap.remotes.member("desk")
+    assert found is not None
+    mirror = Path(team.lap.remotes.mirror(*found))
+    assert observe_tree(mirror, store=True).keys() == observe_tree(team.folder / "desk", store=True).keys()
+    with Workspace.open(mirror) as copy:
+        assert len(copy.history.edits()) == 5
 
 
 # ---- deaths

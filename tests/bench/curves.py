@@ -180,6 +180,7 @@ def _costs(root: Path, size: int, stored: dict[str, float]) -> Iterator[tuple[st
     root.mkdir()
     ours, theirs = root / "ours", root / "git"
     _history(ours, theirs, size)
+    _run("cas", "record", cwd=ours)  # as in a workspace in use: without a scan before, a decision reads every file
 
     def both(own: str, gits: str = "", *, at: Path = ours, gits_at: Path = theirs) -> Programs:
         found = {"cas": _run(*own.split(), cwd=at)}

@@ -137,9 +137,18 @@ def log(  # noqa: PLR0913 -- each is an option of the command
     """
     places = (*paths, file) if file else paths
     if group is not None:
-        conditions = [*places, conversation, by.agent, tool, status or "", commit, text or ""]
+        elsewhere = tuple(each for each in places if each.endswith("/") and not os.path.lexists(each))
+        conditions = [
+            *(each for each in places if each not in elsewhere),
+            conversation,
+            by.agent,
+            tool,
+            status or "",
+            commit,
+            text or "",
+        ]
         _refuse_with_turns(group, conditions, is_shown_otherwise=follow or patch or stat or bool(columns))
-        _list_turns(group, by, since, until, number, reverse=reverse, as_json=as_json)
+        _list_turns(group, elsewhere, by, since, until, number, reverse=reverse, as_json=as_json)
         return
     _refuse_combinations(places, text, follow=follow, patch=patch, as_json=as_json)
     invocation = Invocation.current()
@@ -217,6 +226,7 @@ def _refuse_with_turns(group: str, conditions: Iterable[str], *, is_shown_otherw
 
 def _list_turns(
     group: str,
+    places: tuple[str, ...],
     by: TurnSelection,
     since: int | None,
     until: int | None,
@@ -225,11 +235,13 @@ def _list_turns(
     reverse: bool,
     as_json: bool,
 ) -> None:
-    """List turns or sessions, newest first. Raises NoSuchName, AmbiguousName."""
+    """List turns or sessions, newest first: of another store if `places` name one. Raises NoSuchName, AmbiguousName."""
     from cli.render.turns import TurnRows
 
     invocation = Invocation.current()
-    with invocation.reviewed_workspace() as workspace:
+    with opened(invocation, places) as (workspace, inside):
+        if inside:
+            raise NoSuchName(inside[0], "store")
         by.check(workspace)
         session = workspace.sessions.find_session(by.session).number if by.session else None
         turns = [turn for turn in workspace.sessions.turns(session) if not by.turns or turn.number in by.turns]

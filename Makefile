@@ -1,5 +1,5 @@
 # Every task of a developer, on a machine with python3 (3.11 or newer) and make.
-# Once `make setup` has run, the other targets need no network, but for lock, conformance, clients, screenshots, bench and mutants.
+# Once `make setup` has run, the other targets need no network, but for lock, conformance, clients, screenshots, bench, mutants and packages.
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -29,7 +29,7 @@ TOO_OLD := editledger needs Python 3.11 or newer, and none of $(PYTHONS) is: ins
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup test lint format demo man screenshots bench curves conformance clients fuzz laws mounts mutants large crash soak powercut remote-ceph lock clean
+.PHONY: help setup test lint format demo man screenshots bench curves conformance clients fuzz laws mounts mutants large crash soak powercut packages remote-ceph lock clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -80,6 +80,13 @@ laws: setup ## run the property tests of weave, rebase and edit languages with 2
 
 mounts: setup ## run the tests that mount file systems (tmpfs, overlay, FUSE, ext4, btrfs, xfs, vfat, ntfs-3g); say what is missing
 	$(BIN)/python -m pytest -n 2 --dist worksteal -rs $(MOUNTS) $(ARGS)
+
+REAL = tabulate==0.8.10 tabulate==0.9.0 toolz==0.12.1 toolz==1.0.0 pluggy==1.4.0 pluggy==1.5.0
+
+packages: setup ## search real packages, with their own tests, for an edit that breaks them (fetched once)
+	@for each in $(REAL); do name=$${each%%==*}; ls build/packages/$$name/*-$${each##*==}.tar.gz >/dev/null 2>&1 || \
+		'$(PYTHON)' -m pip download --quiet --no-deps --no-binary :all: --dest build/packages/$$name $$each; done
+	$(BIN)/python -m tests.real_packages build/packages
 
 mutants: $(VENV)/.mutants ## change MUTANTS (100) places in critical modules, and list the changes that no test notices
 	$(BIN)/python -m tests.mutants --mutants $(MUTANTS) $(ARGS)

@@ -366,10 +366,10 @@ XRJointPose XRJointSpace XRLayer XRLayerEvent XRLightEstimate XRLightProbe XRPla
 XRQuadLayer XRRay XRReferenceSpace XRReferenceSpaceEvent XRRenderState XRRigidTransform XRSession XRSessionEvent
 XRSpace XRSubImage XRSystem XRTransientInputHitTestResult XRTransientInputHitTestSource XRView XRViewerPose XRViewport
 XRVisibilityMaskChangeEvent XRWebGLBinding XRWebGLDepthInformation XRWebGLLayer XRWebGLSubImage XSLTProcessor _ __DEV__
-__dirname __filename __proto__ addEventListener after afterAll afterEach ai alert arguments assert assertType asyncTest
+__dirname __filename __proto__ addEventListener after afterAll afterEach ai alert arguments assertType asyncTest
 atob before beforeAll beforeEach blur browser btoa caches cancelAnimationFrame cancelIdleCallback captureEvents chai
 chrome clear clearImmediate clearInterval clearTimeout clientInformation clients close closed confirm console const
-context cookieStore copy crashReport createImageBitmap credentialless crossOriginIsolated crypto currentFrame
+cookieStore copy crashReport createImageBitmap credentialless crossOriginIsolated crypto currentFrame
 currentTime customElements cy debug decodeURI decodeURIComponent deepEqual define describe devicePixelRatio dir dirxml
 dispatchEvent document documentPictureInPicture encodeURI encodeURIComponent equal escape eval event expect expectAsync
 expectTypeOf exports external fail fdescribe fence fetch fetchLater find fit focus fonts frameElement frames gc
@@ -411,4 +411,7 @@ webkitURL webpackChunk when window xcontext xdescribe xit xspecify xtest
 """
 
 GLOBALS: Final = frozenset(_NAMES.split())
-"""From the lists of the package `globals` of npm, TypeScript's libraries and `@types/node`, of November 2026."""
+"""From the lists of npm's package `globals`, TypeScript's libraries and `@types/node`, of November 2026.
+
+Without `assert` and `context`, which are mostly names of a file's own.
+"""

@@ -106,7 +106,7 @@ class ScriptProgram:
     def may_be_bound(self, path: str, name: str) -> bool:
         """Return whether a name could be one that a source has lost; if not, something outside may provide it."""
         names = self.names(path)
-        return name in names.defined or not (names.is_script or name in GLOBALS)
+        return name not in GLOBALS and (name in names.defined or not names.is_script)
 
     # ---- inside
 

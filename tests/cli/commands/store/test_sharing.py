@@ -1,0 +1,66 @@
+"""What a person sees of sharing: a compacted store, a clone that goes on, a purge, and a library that is missing."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from objstore import RemoteSupportMissing, clone_remote
+from tests.support.command_runner import CommandRunner, cas
+
+
+def segments(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (folder / ".cas" / "segments").iterdir()}
+
+
+def test_compacted_store_is_pushed_and_cloned_as_it_is(runner: CommandRunner, tmp_path: Path) -> None:
+    for number in range(3):
+        runner.write("a.txt", bytes(range(256)) * 40 * (number + 1))
+    url = f"file://{tmp_path}/bucket"
+    runner.done("remote", "add", "backup", url)
+    runner.done("push")
+    runner.done("accept", "--all")
+    runner.done("gc", "--older-than", "0s")
+    assert "00000001.1.seg" in segments(runner.folder)
+    runner.done("push")
+    clone = tmp_path / "clone"
+    assert cas("clone", url, str(clone), folder=tmp_path).status == 0
+    assert segments(clone) == segments(runner.folder)
+    assert cas("fsck", folder=clone).status == 0
+    # The clone goes on in the lane; what it was cloned from is told so, and loses nothing.
+    (clone / "a.txt").write_bytes(b"there\n")
+    assert cas("record", "--agent", "joe", folder=clone).status == 0
+    assert cas("push", folder=clone).status == 0
+    refused = runner.cas("push")
+    assert refused.status == 1
+    assert "later history" in refused.said
+    runner.done("push", "--new-lane")
+
+
+def test_purge_in_the_bucket_says_what_may_keep_the_bytes(runner: CommandRunner, tmp_path: Path) -> None:
+    runner.write("a.txt", b"one\n")
+    runner.done("remote", "add", "backup", f"file://{tmp_path}/bucket")
+    runner.done("push")
+    runner.write("a.txt", b"one\ntwo\n" * 100)
+    assert "versions" in runner.done("remote", "gc", "--purge").text
+    assert not list(tmp_path.glob("bucket/stores/*/garbage/*"))
+
+
+def test_key_in_a_url_is_refused_and_not_written_down(runner: CommandRunner) -> None:
+    refused = runner.cas("remote", "add", "backup", "s3://KEY:SECRET@bucket/prefix")
+    assert refused.status == 1
+    assert "environment" in refused.said
+    assert "SECRET" not in refused.said
+    assert not list(runner.folder.glob(".cas/remotes/*"))
+
+
+def test_bucket_inside_the_workspace_is_refused(runner: CommandRunner) -> None:
+    refused = runner.cas("remote", "add", "backup", f"file://{runner.folder}/bucket")
+    assert refused.status == 1
+    assert "inside this workspace" in refused.said
+
+
+def test_without_the_library_it_is_said_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "obstore", None)  # as where the extra is not installed
+    with pytest.raises(RemoteSupportMissing, match=r"pip install 'editledger\[remote\]'"):
+        clone_remote(f"file://{tmp_path}/bucket", str(tmp_path / "clone"))

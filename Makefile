@@ -29,7 +29,7 @@ TOO_OLD := editledger needs Python 3.11 or newer, and none of $(PYTHONS) is: ins
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup test lint format demo man screenshots bench curves conformance clients fuzz laws mounts mutants large crash soak powercut packages remote-ceph lock clean
+.PHONY: help setup test lint format demo man screenshots bench curves conformance clients fuzz laws mounts mutants large crash soak sharing powercut packages remote-ceph lock clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -100,6 +100,9 @@ crash: setup ## fail calls and gc at every disk operation, flip bits of the inde
 
 soak: setup ## run servers, watchers, hooks and reviewers in one workspace for SECONDS, and check that nothing grows
 	$(BIN)/python -m tests.soak --seconds $(SECONDS) $(ARGS)
+
+sharing: setup ## let two people and two agents share a bucket for SECONDS, kill some, and check that nothing is lost
+	$(BIN)/python -m tests.sharing --seconds $(SECONDS) $(ARGS)
 
 powercut: setup ## simulate 120 power cuts of ext4 and btrfs under load, and check what is left (Linux, root)
 	$(BIN)/python -m tests.powercut $(ARGS)

@@ -224,7 +224,7 @@ def _faults(root: Path, url: str, ledger: Ledger) -> Iterator[str]:
         if changed := workspace.review.status().external:
             yield f"{root.name} has files that are not as recorded: {[each.path for each in changed]}"
         workspace.remotes.push(TEAM)
-    yield from (f"{root.name}: {fault}" for fault in check_store(root).faults)
+    yield from (f"{root.name}: {fault}" for fault in check_store(str(root)).faults)
     yield from _decision_faults(root, ledger)
     copy = root.with_name(f"{root.name}-copy")
     clone_remote(url, str(copy), store=root.name)

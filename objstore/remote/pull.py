@@ -125,12 +125,12 @@ def fetch(
     Pieces that are there, or at the same place in the segments of the folder `having`, are not fetched again; each is
     verified by its hash. A dry run only says what would be fetched. Raises RemoteFailed, RemoteRefused, DiskFull.
     """
+    _require_space(bucket, head, incoming, disk)  # before anything that takes longer the more is claimed
     missing = [each for each in _wanted(head) if not _is_at(each, _path(head, each.segment, incoming))]
     copied = [each for each in missing if having and _is_at(each, _path(head, each.segment, having))]
     fetched = Fetch(missing=tuple(each for each in missing if each not in set(copied)) if copied else tuple(missing))
     if dry_run:
         return fetched
-    _require_space(bucket, head, incoming, disk)
     with suppress(FileExistsError):
         disk.make_store_folder(incoming)
     for each in copied:

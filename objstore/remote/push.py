@@ -1,12 +1,14 @@
 """Send what a bucket lacks of this store's log: pieces under their hashes first, then a head that names them.
 
-Write order. Every piece *must* be in the bucket before the head that names it; a head *must* be there before this store
-remembers it. So a push that breaks off leaves pieces that no head names, and the next one need not send them again.
+Write order. Every piece *must* be in the bucket, and every frame of it verified, before the head that names it; a head
+*must* be there before this store remembers it. So a push that breaks off leaves pieces that no head names, and the next
+one need not send them again.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from threading import Event
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from blake3 import blake3
@@ -141,8 +143,7 @@ def push(
     number = max(0 if head is None else head.number, 0 if seen is None else seen.number) + 1
     if number > MAX_NUMBER:
         raise RemoteRefused(bucket.url, f"the lane {lane} has a head with the highest number there is")
-    _verify(store.log, plan, head)
-    names = _send(bucket, lane, store.log, plan, progress)
+    names = _verified_and_sent(bucket, lane, store.log, plan, head, progress)
     made = Head(
         lane=lane,
         number=number,
@@ -231,10 +232,29 @@ def _has_record(log: Log, wanted: RecordId, end: Place) -> bool:
     )
 
 
-def _verify(log: Log, plan: PushPlan, head: Head | None) -> None:
-    """Verify the frames that were not pushed yet, and that each record follows the one before. Raises StoreDamaged.
+def _verified_and_sent(
+    bucket: Bucket, lane: Lane, log: Log, plan: PushPlan, head: Head | None, progress: Progress | None
+) -> dict[tuple[int, int], Piece]:
+    """Send the pieces of a plan while their frames are verified; return them by segment and start.
 
-    The store may be gone when the damage is found.
+    Verifying takes longer than a fast network does. Raises StoreDamaged; what was sent by then is in no head.
+    """
+    stopped = Event()
+    with ThreadPoolExecutor(1) as pool:
+        verified = pool.submit(_verify, log, plan, head, stopped)
+        try:
+            names = _send(bucket, lane, log, plan, verified, progress)
+            verified.result()
+        except BaseException:
+            stopped.set()
+            raise
+    return names
+
+
+def _verify(log: Log, plan: PushPlan, head: Head | None, stopped: Event) -> None:
+    """Verify the frames that were not pushed yet, and that each record follows the one before, until stopped.
+
+    The store may be gone when the damage is found. Raises StoreDamaged.
     """
     pushed = {} if head is None else {(each.number, each.generation): each.size for each in head.segments}
     before: list[RecordId | None] = [] if head is not None else [None]  # the record before; empty: not known
@@ -246,6 +266,8 @@ def _verify(log: Log, plan: PushPlan, head: Head | None) -> None:
         if start == end:
             before = []
         for frame in log.raw_frames(Place(number, segment.generation * GENERATION + start), end):
+            if stopped.is_set():
+                return
             if frame.kind == _RECORD:
                 before = [_following(before, frame.whole[FRAME_HEADER_SIZE:], Place(number, frame.position))]
 
@@ -262,13 +284,15 @@ def _following(before: list[RecordId | None], encoded: bytes, place: Place) -> R
 
 
 def _send(
-    bucket: Bucket, lane: Lane, log: Log, plan: PushPlan, progress: Progress | None
+    bucket: Bucket, lane: Lane, log: Log, plan: PushPlan, verified: Future[None], progress: Progress | None
 ) -> dict[tuple[int, int], Piece]:
-    """Send the pieces of a plan; return them by segment and start. Raises RemoteFailed."""
+    """Send the pieces of a plan, until `verified` fails; return them by segment and start. Raises RemoteFailed."""
     there = _there(bucket, lane) if len(plan.sent) >= _MANY else {}
     names: dict[tuple[int, int], Piece] = {}
 
     def send(wanted: Range) -> int:
+        if verified.done():
+            verified.result()
         content = log.piece(Place(wanted.segment, wanted.generation * GENERATION + wanted.start), wanted.size)
         if len(content) != wanted.size:
             raise StoreDamaged(wanted.segment, wanted.start, "the segment became shorter")

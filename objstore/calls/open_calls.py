@@ -57,6 +57,9 @@ _POSSIBLE: Final = "possible-"
 _SESSION: Final = "session-"
 _DONE: Final = "done-"
 _REPORTED: Final = "told-"
+_UNSEEN: Final = "unseen"
+"""The name of what waited for an answer when a shell ended: see `OpenCalls.note_unseen`."""
+
 _LOCK: Final = "lock"
 _REVIEW: Final = "review"
 _RELEASED: Final = "released"
@@ -337,6 +340,27 @@ class OpenCalls:
             if self._log.gap:
                 self._log.mend()
         note_noticed(self._root, _HEEDED, self._failures)
+
+    def unseen(self) -> dict[str, str]:
+        """Return the files of `note_unseen`, each with the conversation of the shell."""
+        return {path: name for path, name in self._log.read(_UNSEEN).items() if isinstance(name, str)}
+
+    def note_unseen(self, paths: Iterable[str], conversation: str) -> None:
+        """Note that no look saw these files when a shell ended, since they wait for an answer about another call.
+
+        If the answer is no, nothing else shows that the shell may have changed them. Raises what the disk raises.
+        """
+        unseen = self.unseen()
+        noted = {**unseen, **dict.fromkeys(paths, conversation)}
+        if noted != unseen:
+            self._log.write(_UNSEEN, noted)
+
+    def note_seen(self, paths: Collection[str]) -> None:
+        """Note that a look has seen files. Raises what the disk raises."""
+        unseen = self.unseen()
+        left = {path: name for path, name in unseen.items() if path not in paths}
+        if left != unseen:
+            self._log.write(_UNSEEN, left)
 
     def cut(self) -> None:
         """Drop what no longer counts from the log. Raises what the disk raises."""

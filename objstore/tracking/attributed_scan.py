@@ -195,6 +195,9 @@ class AttributedScan:
             if rest is None or rest:
                 # Later changes of a named file are recorded by the call that named it, which is still open.
                 yield self._record(whose, rest, excluding=facts.named)
+        shells = [call for name in finished if (call := open_calls[name]).paths is None and call.conversation]
+        if shells and (waiting := [path for path in facts.named if facts.must_wait(path)]):
+            self._open.note_unseen(waiting, shells[-1].conversation)
         for name in finished:
             self._open.remove(name)
 

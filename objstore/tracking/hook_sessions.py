@@ -124,6 +124,7 @@ class HookSessions:
                 if any(map(self._scan.missing_files_below, paths or ())):
                     paths = None  # files below were deleted or moved anywhere, and not by this call
                 found = self._scan.record_edits(paths, open_calls)
+                self._open.note_seen(paths or ())
                 # An earlier call of this name, whose hook was killed, may have left the note of its end.
                 self._open.remove(name)
                 # The files that a tool names were just scanned. Others may be ignored and found only later.
@@ -588,15 +589,23 @@ class HookSessions:
     ) -> list[EditView]:
         """Record what changed in files that waited for calls which may not have run. Raises as `begin`.
 
-        No look has seen these files since the calls began: a shell that began later may not have made the change.
+        No look has seen these files since the calls began: a shell that began later may not have made the change, and
+        one that has ended since may have.
         """
+        paths = list(paths)
         since = min((call.began for call in released), default=MAX_INT)
-        doubted = {
+        possible = {
             name: replace(call, doubt=call.doubt or _NOT_SEEN)
             for name, call in open_calls.items()
             if call.paths is None and call.kind is CallKind.CALL and call.began > since
         }
-        return self._scan.record_released(paths, {**open_calls, **doubted})
+        for path, conversation in self._open.unseen().items():
+            if path in paths:
+                ended = AgentCall(conversation=conversation, id=path, tool="", paths=(path,), kind=CallKind.PROCESS)
+                possible[self._open.name_of(ended)] = replace(ended, is_left=True, doubt=_NOT_SEEN)
+        found = self._scan.record_released(paths, {**open_calls, **possible})
+        self._open.note_seen(paths)
+        return found
 
     def _expect(self, call: AgentCall, found: Iterable[EditView]) -> None:
         """Expect changes of the files that a call has named and left unchanged. Raises what the disk raises."""

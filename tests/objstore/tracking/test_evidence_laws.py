@@ -231,6 +231,9 @@ class Files:
             is_meant = paths is None or path in paths
             if is_meant and not (paths is None and path in facts.named and facts.must_wait(path)):
                 found.append(self._taken(path, facts, otherwise))
+        shells = [call for name in finished if (call := open_calls[name]).paths is None and call.conversation]
+        if shells and (waiting := [path for path in facts.named if facts.must_wait(path)]):
+            self._open.note_unseen(waiting, shells[-1].conversation)
         for name in finished:
             self._open.remove(name)
         return [made for made in found if made is not None]

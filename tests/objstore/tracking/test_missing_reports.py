@@ -228,3 +228,27 @@ def test_a_tool_that_did_not_run_gets_nothing_that_was_left_open(root: Path) -> 
         workspace.hooks.mark_not_run(CALL)
         view = workspace.history.edit(1)
         assert (view.status, view.is_unattributed) == (Status.PENDING, True)
+
+
+@pytest.mark.parametrize("end", ["reported", "lost"])
+def test_what_a_shell_wrote_into_a_file_that_waits_for_an_answer_awaits_review_though_the_answer_is_no(
+    root: Path, end: str
+) -> None:
+    with prompted(root) as workspace:
+        write = replace(CALL, conversation="d", id="1", tool="Write", paths=("a",), notes={})
+        workspace.hooks.begin(write)
+        workspace.hooks.asked(write)
+        workspace.hooks.begin(CALL)
+        (root / "a").write_bytes(b"the shell's\n")
+        if end == "reported":
+            workspace.hooks.end(CALL)
+        else:
+            workspace.hooks.pause("c")
+        assert not list(workspace.history.edits())
+        workspace.hooks.mark_not_run(write)
+        view = workspace.history.edit(1)
+        assert (view.status, view.is_unattributed) == (Status.PENDING, True)
+        assert view.edit.notes["candidates"] == "c"
+        (root / "a").write_bytes(b"mine\n")
+        workspace.hooks.begin(replace(write, id="2"))
+        assert list(workspace.history.edits())[-1].status is Status.ACCEPTED

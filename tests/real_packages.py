@@ -4,8 +4,9 @@
 
 FOLDER has a folder for each package, with the source distributions of two releases or more, which
 `pip download --no-deps --no-binary :all:` puts there. The files of the newer of two releases that follow each other are
-recorded as one edit each, on top of the older one, and between them an edit that breaks a function. `cas bisect` has to
-name that edit with the package's own tests, and `cas reject --check` has to refuse what leaves it, and to take it out.
+recorded on top of the older one, then an edit of each source, and among these one that breaks a function. `cas bisect`
+has to name that edit with the package's own tests, and `cas reject --check` has to refuse what leaves it, and to take
+it out.
 """
 
 import ast
@@ -54,15 +55,16 @@ def tried(folder: Path, old: Files, new: Files, module: str, tests: Sequence[str
         (folder / path).write_bytes(text)
     for words in (("init",), ("record",)):
         assert cas(*words, folder=folder).returncode == 0
-    changed = sorted((path for path in new if new[path] != old.get(path)), key=lambda path: path != module)
+    whole, culprit = {**old, **new}, 0
     with Workspace.open(folder) as workspace:
-        first = max(view.seq for view in workspace.history.edits()) if workspace.history.edits() else 0
-        for path in changed[: len(changed) // 2 + 1]:
+        for path in (path for path in new if new[path] != old.get(path)):
             _record(workspace, path, new[path])
-        whole = {**old, **new}
-        culprit = _record(workspace, module, _noticed(folder, whole, module, tests))
-        for path in changed[len(changed) // 2 + 1 :]:
-            _record(workspace, path, new[path])
+        first = workspace.history.end().next_edit - 1
+        sources = [path for path in whole if path.endswith((".py", ".md")) and path != module]
+        for at, path in enumerate(sources):
+            if at == len(sources) // 2:
+                culprit = _record(workspace, module, _noticed(folder, whole, module, tests))
+            _record(workspace, path, whole[path] + b"\n# seen\n")
         last = _record(workspace, "NOTES", b"later\n")
     found = cas("bisect", "--good", str(first) if first else "1 week ago", "--", *tests, folder=folder)
     said = re.search(r"fails with edit (\d+) \((\d+) run", found.stdout)

@@ -145,6 +145,7 @@ class ObjectBucket:
         self.url: Final = url
         self._store: Final = store
         self._folder: Final = folder
+        self._synced: Final[set[str]] = set()  # folders whose names were made durable
 
     def put_new(self, key: str, content: bytes) -> bool:
         """Create an object; return False if the key is taken."""
@@ -213,12 +214,15 @@ class ObjectBucket:
         """Make a new file of a folder durable, with its name and those of its folders."""
         path = os.path.join(self._folder or "", key)
         try:
-            for each in (path, *_folders_above(path, self._folder or "")):
+            above = list(_folders_above(path, self._folder or ""))
+            # The name of a folder, and those of the folders above it, need to be made durable only once.
+            for each in (path, *(above[:1] if above[0] in self._synced else above)):
                 fd = os.open(each, os.O_RDONLY | os.O_CLOEXEC)
                 try:
                     os.fsync(fd)
                 finally:
                     os.close(fd)
+            self._synced.add(above[0])
         except OSError as error:
             raise RemoteFailed(self.url, _first_line(error)) from error
 

@@ -130,7 +130,8 @@ class HookSessions:
                 # The files that a tool names were just scanned. Others may be ignored and found only later.
                 since = None if known.paths is None else 0
                 newest = self._processes.newest_number() if known.paths is None else 0
-                self._open.put(name, self._open.in_turn(replace(known, since=since, newest=newest)))
+                # What this look has found was there before: no later report makes it the call's.
+                self._open.put(name, self._open.in_turn(replace(known, began=now(), since=since, newest=newest)))
                 return found
         except (CasError, OSError) as error:
             # The agent goes on in any case: what the tool does must not count as the person's. Where nothing could be

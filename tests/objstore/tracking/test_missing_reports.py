@@ -252,3 +252,14 @@ def test_what_a_shell_wrote_into_a_file_that_waits_for_an_answer_awaits_review_t
         (root / "a").write_bytes(b"mine\n")
         workspace.hooks.begin(replace(write, id="2"))
         assert list(workspace.history.edits())[-1].status is Status.ACCEPTED
+
+
+def test_what_was_found_when_a_shell_began_is_not_given_to_it_at_its_end(root: Path) -> None:
+    with prompted(root) as workspace:
+        workspace.hooks.begin(CALL)  # and its end is lost
+        (root / "a").write_bytes(b"mine\n")
+        workspace.hooks.begin(replace(CALL, id="2"))
+        workspace.hooks.begin(replace(CALL, id="3"))
+        workspace.hooks.end(replace(CALL, id="2"))
+        view = workspace.history.edit(1)
+        assert (view.status, view.is_unattributed) == (Status.PENDING, True)

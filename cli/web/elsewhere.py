@@ -50,11 +50,11 @@ class Elsewhere:
             return workspace.remote_decisions.verdicts(self.remote, self.member)
 
     def decided(self) -> dict[Unit, Status]:
-        """Return the status that each hunk gets by a decision that was not refused."""
+        """Return the status that each hunk gets by a decision that was not refused, until the mirror shows it."""
         return {
             unit: BECOMES[each.action]
             for unit, each in self.verdicts().items()
-            if each.result != "refused" and each.action is not Action.RESET
+            if not (each.result == "refused" or each.is_shown or each.action is Action.RESET)
         }
 
     def refusals(self) -> Iterator[str]:

@@ -98,6 +98,7 @@ class Answer:
     lane: Lane
     decision: int  # its number in the log
     result: Result
+    head: int  # the number of the first head that shows it, from 1
     reason: str = ""  # why it was refused
     nonce: bytes = b""
 
@@ -110,6 +111,7 @@ class Answer:
                 "lane": self.lane,
                 "decision": self.decision,
                 "result": self.result.value,
+                "head": self.head,
                 "reason": self.reason,
                 "nonce": self.nonce,
             }
@@ -156,12 +158,12 @@ class Ledger:
         number = self._newest.get((lane, unit))
         return None if number is None else (self.valid[number], self.answers.get(number))
 
-    def require_free(self, decision: RemoteDecision, shown_as: str) -> None:
-        """Raise RemoteDecided if one of a decision's units is decided already, and not as it was shown.
+    def require_free(self, decision: RemoteDecision, shown_as: str, mirrored: int) -> None:
+        """Raise RemoteDecided if one of a decision's units is decided already, and the mirror doesn't show that.
 
-        `shown_as`: what the store is called here.
+        `shown_as`: what the store is called here; `mirrored`: the number of the head that its mirror was made from.
         """
-        for unit, status in decision.units.items():
+        for unit in decision.units:
             found = self.newest(decision.lane, unit)
             if found is None:
                 continue
@@ -169,8 +171,7 @@ class Ledger:
             named = f"{shown_as}/{unit.seq}:{unit.hunk}"
             if answer is None:
                 raise RemoteDecided(named, earlier.who, earlier.action.value, is_carried=False)
-            if answer.result is Result.CARRIED and status is earlier.units[unit]:
-                # The mirror still shows what was there before it was carried out.
+            if answer.result is Result.CARRIED and mirrored < answer.head:
                 raise RemoteDecided(named, earlier.who, earlier.action.value, is_carried=True)
 
     def _in_the_way(self, decision: RemoteDecision) -> int:
@@ -206,15 +207,18 @@ def read_log(bucket: Bucket, seen: int) -> list[tuple[int, bytes]]:
     return [(number, _entry(bucket, number)) for number in numbers if number > seen]
 
 
-def append(bucket: Bucket, entry: RemoteDecision | Answer, ledger: Ledger, shown_as: str = "") -> int:
+def append(
+    bucket: Bucket, entry: RemoteDecision | Answer, ledger: Ledger, shown_as: str = "", mirrored: int = 0
+) -> int:
     """Add an entry to the log and return its number; `ledger` learns what others added meanwhile.
 
+    `shown_as` and `mirrored`: as of `require_free`.
     Raises RemoteDecided if a unit of a decision was decided by then, RemoteRolledBack, RemoteRefused and RemoteFailed.
     """
     encoded = entry.encode()
     for _ in range(_TRIES):
         if isinstance(entry, RemoteDecision):
-            ledger.require_free(entry, shown_as)
+            ledger.require_free(entry, shown_as, mirrored)
         number = ledger.last + 1
         if number > MAX_NUMBER:
             raise RemoteRefused(bucket.url, "its decision log has an entry with the highest number there is")
@@ -272,6 +276,7 @@ def _answer(fields: Fields, lane: Lane, nonce: bytes, kind: str) -> Answer:
         lane=lane,
         decision=fields.number("decision", least=1),
         result=fields.choice("result", Result),
+        head=fields.number("head", least=1),
         reason=fields.text("reason"),
         nonce=nonce,
     )

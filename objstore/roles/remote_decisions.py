@@ -36,6 +36,7 @@ class RemoteVerdict:
     reason: str
     result: str  # carried, refused, or open
     why: str  # why it was refused
+    is_shown: bool  # whether the mirror shows what became of it
 
 
 @value
@@ -94,7 +95,7 @@ class RemoteDecisions:
                 reason=reason,
                 nonce=new_nonce(),
             )
-            number = append(bucket, decision, ledger, member.name)
+            number = append(bucket, decision, ledger, member.name, member.seen.number)
             self._ledger(remote, bucket)
         return number
 
@@ -111,6 +112,7 @@ class RemoteDecisions:
                 reason=decision.reason,
                 result="open" if number not in ledger.answers else ledger.answers[number].result.value,
                 why="" if number not in ledger.answers else ledger.answers[number].reason,
+                is_shown=number in ledger.answers and ledger.answers[number].head <= member.seen.number,
             )
             for number, decision in ledger.valid.items()
             if decision.lane == member.lane
@@ -146,11 +148,13 @@ class RemoteDecisions:
                 carried.append(done)
                 if done.result == "waiting":
                     continue
-                self._remotes.push_held(remote, bucket)  # the answer says that it is there
+                self._remotes.push_held(remote, bucket)
+                shown_by = self._known.state(name).pushed
                 answer = Answer(
                     lane=remote.lane,
                     decision=number,
                     result=Result(done.result),
+                    head=0 if shown_by is None else shown_by.number,
                     reason=done.why,
                     nonce=new_nonce(),
                 )

@@ -100,7 +100,7 @@ def answering(bucket: Bucket) -> object:
             ledger.take(number, decoded(encoded))
         for number in ledger.open(DESK):
             nonce = f"answer {number} {turn}".encode().ljust(32)
-            append(bucket, Answer(lane=DESK, decision=number, result=Result.CARRIED, nonce=nonce), ledger)
+            append(bucket, Answer(lane=DESK, decision=number, result=Result.CARRIED, head=1, nonce=nonce), ledger)
     return None
 
 
@@ -243,7 +243,7 @@ def test_decision_that_others_would_void_is_not_put() -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"\x80", b"x" * 100, Answer(lane=DESK, decision=9, result=Result.CARRIED, nonce=bytes(32)).encode()],
+    [b"", b"\x80", b"x" * 100, Answer(lane=DESK, decision=9, result=Result.CARRIED, head=1, nonce=bytes(32)).encode()],
 )
 def test_entry_that_is_none_decides_nothing_and_stops_nobody(content: bytes) -> None:
     bucket = ObjectBucket("memory:///", MemoryStore())

@@ -132,6 +132,22 @@ def test_unit_is_decided_once_and_again_when_the_outcome_was_pulled(team: Team) 
     assert team.text == CHANGED
 
 
+def test_unit_that_its_store_reopened_can_be_decided_again_once_that_was_pulled(team: Team) -> None:
+    team.decides(Action.REJECT, SECOND)
+    team.carry()
+    team.desk.review.undo()
+    with pytest.raises(RemoteDecided, match="was carried out"):
+        team.decides(Action.REJECT, SECOND)  # the mirror shows neither
+    team.desk.remotes.push("team")
+    team.lap.remotes.pull("team")
+    found = team.lap.remotes.member("desk")
+    assert found is not None
+    assert team.lap.remote_decisions.verdicts(*found)[SECOND].is_shown
+    team.decides(Action.REJECT, SECOND)
+    assert [each.result for each in team.carry()] == ["carried"]
+    assert team.text == HALF
+
+
 def test_decision_that_conflicts_is_refused_with_the_conflict(team: Team) -> None:
     (team.folder / "desk" / "a.txt").write_bytes(CHANGED.replace(b"nine\n", b"nine!\n"))
     recorded(team.desk)

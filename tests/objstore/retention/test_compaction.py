@@ -53,6 +53,7 @@ from objstore.log.blob_codec import ID_AT, encode_blob, parse_blob_header
 from objstore.log.frames import FRAME_HEADER_SIZE, MARKER, SEGMENT_HEADER_SIZE, Frame, FrameKind
 from objstore.log.segment_files import GENERATION, Place
 from objstore.log.segments import Log
+from objstore.model.basic_types import Progress
 from objstore.model.ranges import ranges_of
 from objstore.model.records import Expiry, Snapshot
 from objstore.retention.compaction import (
@@ -1109,8 +1110,8 @@ def test_fsck_finds_no_fault_if_a_compaction_runs_meanwhile(root: Path, monkeypa
     class Overtaken(Index):
         """An index for comparison, whose log is rewritten as soon as it has been read."""
 
-        def __init__(self, file: IndexFile | None, log: Log) -> None:
-            super().__init__(file, log)
+        def __init__(self, file: IndexFile | None, log: Log, progress: Progress) -> None:
+            super().__init__(file, log, progress)
             compactions.append(run_compaction(root, all_segments=True).is_done)
 
     monkeypatch.setattr("objstore.integrity.fsck.Index", Overtaken)

@@ -149,6 +149,7 @@ def test_json_is_one_document_with_fixed_fields(runner: CommandRunner) -> None:
         "compared_files": None,
         "policies": [],
         "cautions": [],
+        "remotes": [],
         "conversations": 1,
         "sessions": 1,
         "changes": None,

@@ -81,6 +81,8 @@ def test_accepting_and_rejecting_go_on_and_undo_takes_back(review: ReviewPage, p
     expect(review.progress).to_have_text("1 of 14 changes decided")
     assert statuses(project, 1)[0] == "accepted"
     review.press("x")
+    expect(review.sheet).to_contain_text("leaves `country` undefined in shop/cart.py:37")
+    review.sheet.get_by_role("button", name="Go ahead").click()
     expect(review.said).to_contain_text("Rejected")
     assert "5_000" in (project / "shop/cart.py").read_text()
     review.press("u")

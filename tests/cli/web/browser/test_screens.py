@@ -170,7 +170,7 @@ NAMELESS: Final = """
 """
 
 
-@pytest.mark.parametrize("name", [name for name in SCREENS if name != "running"])
+@pytest.mark.parametrize("name", DRAWN if WHOLE else DRAWN[::3])
 def test_a_screen_readers_tree_has_one_main_headings_in_order_and_a_name_for_everything(
     only_read: ReviewServer, opened: Opener, name: str
 ) -> None:

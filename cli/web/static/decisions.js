@@ -19,9 +19,19 @@ const WORDS = { accept: "Accepted", reject: "Rejected", reset: "Reopened" };
 /** The decision in progress: until its result is shown, no other begins. @type {Promise<Outcome> | null} */
 let acting = null;
 
+/** Milliseconds after which a decision that is still in progress no longer keeps what happens meanwhile from being shown. */
+const PROMPT = 500;
+/** Whether a decision began a moment ago, and so refreshes by itself soon. */
+let is_prompt = false;
+
 /** Return whether a decision is in progress. */
 export function isActing() {
   return acting !== null;
+}
+
+/** Return whether a decision in progress is expected to refresh soon: one that runs a check may take minutes. */
+export function refreshesSoon() {
+  return is_prompt;
 }
 
 /** Return the indices of a change and of those that are decided with it. @param {number} index */
@@ -121,10 +131,19 @@ function base(name) {
 export async function perform(name, body, about) {
   const made = performed(name, body, about);
   acting = made;
+  is_prompt = true;
+  const timer = setTimeout(() => {
+    is_prompt = false;
+    refresh();
+  }, PROMPT);
   try {
     return await made;
   } finally {
-    if (acting === made) acting = null;
+    clearTimeout(timer);
+    if (acting === made) {
+      acting = null;
+      is_prompt = false;
+    }
   }
 }
 
@@ -148,7 +167,6 @@ async function performed(name, body, about) {
       break;
     case "unchecked":
       set({ sheet: { kind: "unchecked", outcome } });
-      say(outcome.message, { is_failure: true });
       break;
     case "unshown":
       set({ sheet: { kind: "unshown", outcome, action: /** @type {Decide} */ (body).action, again } });

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.web.browser.conftest import Opener
+from tests.support.command_runner import cas
 from tests.support.hooked_agents import ClaudeCode
 from tests.support.mcp_agent import connected
 from tests.support.review_browser import expect, needs_browser
@@ -191,6 +192,22 @@ def test_a_decision_in_one_tab_shows_in_the_other(
     two.press("u")
     expect(two.said).to_contain_text("Undid")
     expect(one.heads).to_have_count(2)
+
+
+def test_a_check_is_shown_where_it_was_asked_for_and_can_be_stopped_there(
+    project: Path, serve: Callable[..., ReviewServer], opened: Opener, tmp_path: Path
+) -> None:
+    own = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
+    assert cas("config", "set", "review.check", "echo waiting; sleep 1000", folder=project, settings=own).status == 0
+    review = opened(serve(project, settings=own))
+    review.file("README.md")
+    review.press("x")
+    expect(review.page.locator(".notices")).to_contain_text("Checking with echo waiting; sleep 1000")
+    review.page.get_by_role("button", name="Stop it").click()
+    expect(review.sheet).to_contain_text("was stopped on a copy of what this would leave")
+    expect(review.sheet).to_contain_text("waiting")
+    expect(review.page.locator(".notices")).not_to_contain_text("Checking")
+    assert "15 %" in (project / "README.md").read_text()
 
 
 def test_a_reload_in_the_middle_returns_to_the_same_file(

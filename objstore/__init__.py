@@ -154,6 +154,7 @@ if TYPE_CHECKING:
         Conflicted as Conflicted,
         Decided as Decided,
         DecisionOutcome as DecisionOutcome,
+        ExternalChange as ExternalChange,
         ExternalChanges as ExternalChanges,
         FileEffect as FileEffect,
         LinesKept as LinesKept,
@@ -168,7 +169,6 @@ if TYPE_CHECKING:
         Cautions as Cautions,
         Collision as Collision,
         CommitAcceptance as CommitAcceptance,
-        ExternalChange as ExternalChange,
         PendingGroup as PendingGroup,
         PendingTurn as PendingTurn,
         Reclaimable as Reclaimable,
@@ -331,6 +331,8 @@ if TYPE_CHECKING:
         TextForm as TextForm,
         encoded as encoded,
         form_of as form_of,
+        is_binary as is_binary,
+        is_either_binary as is_either_binary,
         lines_of as lines_of,
         shown_lines as shown_lines,
     )
@@ -351,8 +353,6 @@ if TYPE_CHECKING:
         rebased as rebased,
     )
     from objstore.text.unified_diff import (
-        is_binary as is_binary,
-        is_either_binary as is_either_binary,
         numbered_diff as numbered_diff,
         numbered_hunks as numbered_hunks,
         quoted_name as quoted_name,
@@ -502,7 +502,15 @@ _HOMES: Final = {
         "blob_id",
     ),
     "integrity.inspection": ("Activity", "BlamedLines", "RecordView", "SegmentView", "StoreStats"),
-    "text.forms": ("TextForm", "encoded", "form_of", "lines_of", "shown_lines"),
+    "text.forms": (
+        "TextForm",
+        "encoded",
+        "form_of",
+        "is_binary",
+        "is_either_binary",
+        "lines_of",
+        "shown_lines",
+    ),
     "text.lines": (
         "is_closed",
         "split_lines",
@@ -611,8 +619,6 @@ _HOMES: Final = {
     "config.toml_edit": ("toml_value", "with_toml", "without_toml"),
     "transfer.import_export": ("Imported", "import_bundle"),
     "text.unified_diff": (
-        "is_binary",
-        "is_either_binary",
         "numbered_diff",
         "numbered_hunks",
         "quoted_name",
@@ -627,6 +633,7 @@ _HOMES: Final = {
         "Conflicted",
         "Decided",
         "DecisionOutcome",
+        "ExternalChange",
         "ExternalChanges",
         "FileEffect",
         "LinesKept",
@@ -649,7 +656,6 @@ _HOMES: Final = {
     "model.status_report": (
         "Collision",
         "CommitAcceptance",
-        "ExternalChange",
         "PendingGroup",
         "PendingTurn",
         "Reclaimable",

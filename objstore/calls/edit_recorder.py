@@ -30,10 +30,9 @@ from objstore.model.results import CallInfo, TurnInfo
 from objstore.model.views import EditView
 from objstore.store.write_batch import Batch, now
 from objstore.text.diff import diff_lines
-from objstore.text.forms import TextForm, form_of, lines_of
+from objstore.text.forms import TextForm, form_of, is_either_binary, lines_of
 from objstore.text.hunks import Hunk, VerifiedHunks, hunks_fit
 from objstore.text.lines import Affixes, common_affixes, is_closed
-from objstore.text.unified_diff import is_either_binary
 from objstore.transaction.journal import Journal
 
 __all__ = [

@@ -23,8 +23,7 @@ from objstore.model.large_file_placeholder import blob_of_text, is_placeholder
 from objstore.model.records import Expiry
 from objstore.model.replay_records import ReplayDecision, ReplayEdit
 from objstore.text.diff import diff_lines
-from objstore.text.forms import TextForm, form_of, lines_of
-from objstore.text.unified_diff import is_either_binary
+from objstore.text.forms import TextForm, form_of, is_either_binary, lines_of
 from objstore.transaction.journal import Journal
 from objstore.weave.document import Document, DocumentState, DocumentVersion, replayed
 from objstore.weave.line_weave import Weave

@@ -26,7 +26,7 @@ __all__ = [
 
 ProcessName = NewType("ProcessName", str)
 
-_FORM: Final = re.compile(r"([1-9][0-9]{0,9}):([0-9]{1,20}):([0-9a-f]{32}):([0-9]{1,20}):([^\0\n]{1,255})")
+_FORM: Final = r"([1-9][0-9]{0,9}):([0-9]{1,20}):([0-9a-f]{32}):([0-9]{1,20}):([^\0\n]{1,255})"
 """Number, beginning (clock ticks since the boot), boot, namespace of process numbers, machine."""
 
 _BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
@@ -73,7 +73,7 @@ def _lineage(number: int) -> list[ProcessName]:
 
 def has_ended(name: ProcessName) -> bool:
     """Return whether a process has certainly ended. False if that can't be known, as of one on another machine."""
-    found = _FORM.fullmatch(name)
+    found = re.fullmatch(_FORM, name)
     own = _system()
     if found is None or own is None:
         return False
@@ -126,7 +126,7 @@ def outlived(newest: int, seconds: float, client: ProcessName | None, folder: st
 
 def valid_process_name(held: object) -> ProcessName | None:
     """Return a process name that a file holds; None if it has not that form."""
-    return ProcessName(held) if isinstance(held, str) and _FORM.fullmatch(held) else None
+    return ProcessName(held) if isinstance(held, str) and re.fullmatch(_FORM, held) else None
 
 
 class Processes:

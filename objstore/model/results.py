@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from objstore.fastclass import field, value
 from objstore.model.basic_types import Action, ConflictKind, DocumentId, FileState, Origin, Seq, Status, Unit
 from objstore.model.ids import BlobId
-from objstore.model.status_report import ExternalChange
 from objstore.model.views import Act, EditView
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ __all__ = [
     "Decided",
     "DecisionOutcome",
     "Difference",
+    "ExternalChange",
     "ExternalChanges",
     "FileEffect",
     "LinesKept",
@@ -291,6 +291,27 @@ class Conflicted:
     reject_first: tuple[Unit, ...] = ()  # live units that can't stay, ascending
     outside: tuple[Seq, ...] = ()  # edits among these that are external and were not recorded in the end
     can_keep_lines: bool = False  # whether the decision would be possible if it kept the lines of others
+
+
+@value
+class ExternalChange:
+    """A file that differs from its recorded state."""
+
+    document: DocumentId | None  # None: it has no edit, and differs from the baseline
+    path: str
+    recorded: BlobId | None  # None: the journal says that there is no file
+    recorded_mode: int
+    found: BlobId | None  # None: the file is gone
+    found_mode: int
+
+    @property
+    def word(self) -> str:
+        """Return in a word how the file differs."""
+        if self.found is None:
+            return "deleted"
+        if self.recorded is None:
+            return "created"
+        return "modified" if self.found != self.recorded else "mode changed"
 
 
 @value

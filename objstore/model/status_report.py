@@ -10,16 +10,15 @@ from objstore.fastclass import NamedTuple, value
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from objstore.model.basic_types import DocumentId, Seq, Unit
-    from objstore.model.ids import BlobId
+    from objstore.model.basic_types import Seq, Unit
     from objstore.model.records import Record
+    from objstore.model.results import ExternalChange
 
 __all__ = [
     "Caution",
     "Cautions",
     "Collision",
     "CommitAcceptance",
-    "ExternalChange",
     "PendingGroup",
     "PendingTurn",
     "Reclaimable",
@@ -30,27 +29,6 @@ __all__ = [
     "UnresolvedMarkers",
     "UnreviewedCommit",
 ]
-
-
-@value
-class ExternalChange:
-    """A file that differs from its recorded state."""
-
-    document: DocumentId | None  # None: it has no edit, and differs from the baseline
-    path: str
-    recorded: BlobId | None  # None: the journal says that there is no file
-    recorded_mode: int
-    found: BlobId | None  # None: the file is gone
-    found_mode: int
-
-    @property
-    def word(self) -> str:
-        """Return in a word how the file differs."""
-        if self.found is None:
-            return "deleted"
-        if self.recorded is None:
-            return "created"
-        return "modified" if self.found != self.recorded else "mode changed"
 
 
 class PendingGroup(NamedTuple):

@@ -17,9 +17,8 @@ from objstore.errors import FileExists
 from objstore.fastclass import replace, variable
 from objstore.model.basic_types import LINK_MODE, DocumentId, FileState, Operation, Origin, Seq, Status, Unit
 from objstore.model.results import LinesKept
-from objstore.text.forms import expressed, shown_lines
+from objstore.text.forms import expressed, is_binary, shown_lines
 from objstore.text.lines import split_lines
-from objstore.text.unified_diff import is_binary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

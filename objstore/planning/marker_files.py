@@ -18,8 +18,7 @@ from objstore.model.basic_types import LINK_MODE, DocumentId, FileState, Operati
 from objstore.model.large_file_placeholder import MAX_BLOB
 from objstore.model.records import Decision, Edit, Marks, WrittenFile
 from objstore.model.results import MarkersWritten
-from objstore.text.forms import expressed
-from objstore.text.unified_diff import is_binary
+from objstore.text.forms import expressed, is_binary
 from objstore.weave.conflict_markers import Labels
 
 if TYPE_CHECKING:

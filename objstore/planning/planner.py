@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from objstore.calls.edit_recorder import Change, Recorder
-    from objstore.model.status_report import ExternalChange
+    from objstore.model.results import ExternalChange
     from objstore.transaction.journal import Journal
     from objstore.weave.document import Document
 

@@ -15,10 +15,9 @@ from objstore.model.ids import blob_id
 from objstore.model.large_file_placeholder import is_placeholder
 from objstore.model.replay_records import ReplayEdit
 from objstore.text.diff import diff_lines, joined
-from objstore.text.forms import shown_lines
+from objstore.text.forms import is_either_binary, shown_lines
 from objstore.text.lines import closed, is_closed, split_lines
 from objstore.text.three_way_merge import merged
-from objstore.text.unified_diff import is_either_binary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

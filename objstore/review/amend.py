@@ -13,10 +13,9 @@ from objstore.model.results import CallInfo, CallOutcome
 from objstore.request_errors import EditAway, NotAmendable
 from objstore.review.acts import commit_act
 from objstore.text.diff import diff_lines
-from objstore.text.forms import expressed, form_of, shown_lines
+from objstore.text.forms import expressed, form_of, is_binary, shown_lines
 from objstore.text.hunks import Hunk
 from objstore.text.rebase import RebaseConflict
-from objstore.text.unified_diff import is_binary
 from objstore.transaction.journal import Journal
 
 __all__ = ["amend", "amendable_path"]

@@ -20,11 +20,11 @@ from objstore.model.results import (
     Conflicted,
     Decided,
     DecisionOutcome,
+    ExternalChange,
     ExternalChanges,
     FileEffect,
     NothingToDo,
 )
-from objstore.model.status_report import ExternalChange
 from objstore.model.views import Act, DecisionInForce, HistoryEnd, reason_with_broken
 from objstore.planning.plan import Plan
 from objstore.planning.planner import Planner, require_expected

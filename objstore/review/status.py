@@ -14,7 +14,6 @@ from objstore.model.basic_types import Action, CommentState, Status
 from objstore.model.status_report import (
     Caution,
     CommitAcceptance,
-    ExternalChange,
     PendingGroup,
     PendingTurn,
     Reclaimable,
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from objstore.index.rows import PendingEdit
     from objstore.log.segment_files import Place
     from objstore.model.basic_types import DocumentId
+    from objstore.model.results import ExternalChange
     from objstore.store.object_store import Store
     from objstore.transaction.journal import Journal
 

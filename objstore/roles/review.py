@@ -30,11 +30,12 @@ if TYPE_CHECKING:
         Conflicted,
         Decided,
         DecisionOutcome,
+        ExternalChange,
         ExternalChanges,
         FileEffect,
         NothingToDo,
     )
-    from objstore.model.status_report import Cautions, ExternalChange, StatusReport, UnresolvedMarkers
+    from objstore.model.status_report import Cautions, StatusReport, UnresolvedMarkers
     from objstore.model.views import Act, Content, DecisionInForce, HistoryEnd, State
     from objstore.review.decisions import DecisionRequest
     from objstore.selection.places import NamedPlace, PathSelection

@@ -9,7 +9,7 @@ from objstore.model.results import Conflicted, Decided, ExternalChanges, Nothing
 from objstore.shapes.edits import edit_shape
 from objstore.shapes.status import external_shape
 from objstore.shapes.values import Json, beginning, hex_shape, path_shape, text_shape, time_shape
-from objstore.text.unified_diff import is_either_binary
+from objstore.text.forms import is_either_binary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

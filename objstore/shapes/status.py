@@ -9,14 +9,8 @@ from objstore.witnesses.failure_marks import hook_failures
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from objstore.model.status_report import (
-        Caution,
-        Collision,
-        ExternalChange,
-        RunningCall,
-        StatusReport,
-        UnresolvedMarkers,
-    )
+    from objstore.model.results import ExternalChange
+    from objstore.model.status_report import Caution, Collision, RunningCall, StatusReport, UnresolvedMarkers
     from objstore.witnesses.history_witness import LostHistory
 
 __all__ = ["collision_shape", "external_shape", "markers_shape", "running_shape", "status_shape"]

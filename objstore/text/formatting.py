@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from objstore.fastclass import value
-from objstore.text.unified_diff import is_either_binary
+from objstore.text.forms import is_either_binary
 
 __all__ = ["is_reformatted"]
 

@@ -1,4 +1,4 @@
-r"""Convert texts whose lines do not end at a byte 0a into texts whose lines do, and back: CR alone, and UTF-16.
+r"""Tell text from binary content, and convert texts whose lines do not end at a byte 0a: CR alone, and UTF-16.
 
 Everything that counts, compares or joins lines works on one form: bytes whose lines end in b"\n". The *form* of a
 file's content says how that is obtained: by exchanging CR and LF, by decoding UTF-16, by both, or not at all. The
@@ -7,12 +7,28 @@ conversion has an exact inverse, so bytes that lines were put together to are th
 The form follows from the content alone, but edits record it, because text before and after an edit may have two.
 """
 
+from collections import deque
 from enum import IntEnum
 from typing import Final
 
-from objstore.text.unified_diff import is_binary
+__all__ = [
+    "NO_FORMS",
+    "TextForm",
+    "encoded",
+    "expressed",
+    "form_of",
+    "is_binary",
+    "is_either_binary",
+    "lines_of",
+    "shown_lines",
+]
 
-__all__ = ["NO_FORMS", "TextForm", "encoded", "expressed", "form_of", "lines_of", "shown_lines"]
+_CHECKED: Final = 8192
+_TEXT: Final = bytes(range(0x20, 0x7F)) + b"\n\r\t\b\f"
+_HIGH: Final = bytes(range(0x80, 0x100))
+_NOT_TEXT_SHARE: Final = 0.3
+_known: Final = deque[tuple[bytes, float]](maxlen=8)
+"""Heads of recent contents found to be text, with the share used: most are checked once as new and once as old."""
 
 _EXCHANGED: Final = bytes.maketrans(b"\r\n", b"\n\r")
 _CR: Final = 1
@@ -106,3 +122,38 @@ def shown_lines(content: bytes) -> bytes:
 
 def _ends_in_cr(text: bytes) -> bool:
     return b"\n" not in text and b"\r" in text
+
+
+# ---- text or binary
+
+
+def is_either_binary(old: bytes, new: bytes) -> bool:
+    """Return whether at least one of two contents is binary."""
+    return is_binary(old) or is_binary(new)
+
+
+def is_binary(content: bytes, *, checked: int = _CHECKED, share: float = _NOT_TEXT_SHARE) -> bool:
+    """Return whether `content` is binary: a NUL in its first bytes, or too many bytes that are not UTF-8 or ASCII text.
+
+    `checked`: how many bytes are examined. `share`: the fraction of non-text bytes above which content is binary.
+    """
+    head = content[:checked]
+    if (head, share) in _known:
+        return False
+    if b"\0" in head:
+        return True
+    unprintable = head.translate(None, _TEXT)
+    most = len(head) * share
+    if len(unprintable) <= most:
+        _known.append((head, share))
+        return False
+    return not _is_utf8(head, cut=len(content) > checked) or len(unprintable.translate(None, _HIGH)) > most
+
+
+def _is_utf8(head: bytes, *, cut: bool) -> bool:
+    try:
+        head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        # The last character may continue beyond the bytes examined.
+        return cut and error.end == len(head) and error.reason == "unexpected end of data"
+    return True

@@ -3,17 +3,15 @@ r"""Write unified diffs for people and patch tools, from two states and the hunk
 Source: POSIX diff -u, with GNU's `\ No newline at end of file` and git's quoting of unusual names.
 """
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Final
 
+from objstore.text.forms import is_either_binary
 from objstore.text.hunks import Hunk
 from objstore.text.lines import is_closed, lines_end, split_lines
 
 __all__ = [
-    "is_binary",
-    "is_either_binary",
     "numbered_diff",
     "numbered_hunks",
     "quoted_name",
@@ -21,17 +19,11 @@ __all__ = [
     "unified_diff",
 ]
 
-_CHECKED: Final = 8192
-_TEXT: Final = bytes(range(0x20, 0x7F)) + b"\n\r\t\b\f"
-_HIGH: Final = bytes(range(0x80, 0x100))
-_NOT_TEXT_SHARE: Final = 0.3
-_known: Final = deque[tuple[bytes, float]](maxlen=8)
-"""Heads of recent contents found to be text, with the share used: most are checked once as new and once as old."""
-
 _NO_NEWLINE: Final = b"\n\\ No newline at end of file\n"
 _SPARSE: Final = 4096
 """With more bytes of text than this per hunk, splitting only the lines near the hunks is faster than splitting all."""
 
+_PRINTABLE: Final = range(0x20, 0x7F)
 _ESCAPES: Final = {
     0x07: "a",
     0x08: "b",
@@ -43,38 +35,6 @@ _ESCAPES: Final = {
     0x22: '"',
     0x5C: "\\",
 }
-
-
-def is_either_binary(old: bytes, new: bytes) -> bool:
-    """Return whether at least one of two contents is binary."""
-    return is_binary(old) or is_binary(new)
-
-
-def is_binary(content: bytes, *, checked: int = _CHECKED, share: float = _NOT_TEXT_SHARE) -> bool:
-    """Return whether `content` is binary: a NUL in its first bytes, or too many bytes that are not UTF-8 or ASCII text.
-
-    `checked`: how many bytes are examined. `share`: the fraction of non-text bytes above which content is binary.
-    """
-    head = content[:checked]
-    if (head, share) in _known:
-        return False
-    if b"\0" in head:
-        return True
-    unprintable = head.translate(None, _TEXT)
-    most = len(head) * share
-    if len(unprintable) <= most:
-        _known.append((head, share))
-        return False
-    return not _is_utf8(head, cut=len(content) > checked) or len(unprintable.translate(None, _HIGH)) > most
-
-
-def _is_utf8(head: bytes, *, cut: bool) -> bool:
-    try:
-        head.decode("utf-8")
-    except UnicodeDecodeError as error:
-        # The last character may continue beyond the bytes examined.
-        return cut and error.end == len(head) and error.reason == "unexpected end of data"
-    return True
 
 
 def unified_diff(
@@ -207,7 +167,7 @@ def quoted_name(name: str) -> bytes:
 def _quoted_byte(byte: int) -> bytes:
     if byte in _ESCAPES:
         return b"\\" + _ESCAPES[byte].encode()
-    return bytes([byte]) if byte in _TEXT else b"\\%03o" % byte
+    return bytes([byte]) if byte in _PRINTABLE else b"\\%03o" % byte
 
 
 class _Lines:

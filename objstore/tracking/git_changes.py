@@ -41,8 +41,7 @@ from objstore.model.results import Attributor, CallInfo, Difference
 from objstore.model.views import EditView
 from objstore.store.write_batch import Batch
 from objstore.text.diff import diff_lines
-from objstore.text.forms import shown_lines
-from objstore.text.unified_diff import is_either_binary
+from objstore.text.forms import is_either_binary, shown_lines
 from objstore.tracking.git_evidence import (
     commits_of_agents,
     is_named,

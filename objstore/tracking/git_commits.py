@@ -26,9 +26,8 @@ from objstore.request_errors import EditTakenOut
 from objstore.review.decisions import DecisionRequest, decide
 from objstore.store.write_batch import now
 from objstore.text.diff import diff_lines
-from objstore.text.forms import shown_lines
+from objstore.text.forms import is_either_binary, shown_lines
 from objstore.text.hunks import Hunk
-from objstore.text.unified_diff import is_either_binary
 from objstore.tracking.git_evidence import COMMIT, commits_of_agents, path_in_repository
 from objstore.tracking.returned_lines import owner_at
 from objstore.transaction.journal import Journal

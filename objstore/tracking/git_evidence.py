@@ -23,9 +23,8 @@ from objstore.model.large_file_placeholder import is_placeholder
 from objstore.model.results import Difference
 from objstore.store.write_batch import Batch
 from objstore.text.diff import diff_lines
-from objstore.text.forms import shown_lines
+from objstore.text.forms import is_either_binary, shown_lines
 from objstore.text.lines import split_lines
-from objstore.text.unified_diff import is_either_binary
 from objstore.transaction.journal import Journal
 from objstore.worktree.git_positions import Movement
 

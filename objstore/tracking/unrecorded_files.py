@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from objstore.fastclass import value
 from objstore.fs.reserved_names import STORE_NAME
-from objstore.model.status_report import ExternalChange
+from objstore.model.results import ExternalChange
 from objstore.worktree.changed_dirs import changed_folders
 from objstore.worktree.stat_cache import StatCache
 

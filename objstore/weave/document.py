@@ -18,9 +18,8 @@ from objstore.model.records import Anchor, Edit
 from objstore.model.replay_records import ReplayDecision, ReplayEdit
 from objstore.model.results import Conflict, Notice
 from objstore.text.diff import diff_lines
-from objstore.text.forms import TextForm, encoded, expressed, lines_of
+from objstore.text.forms import TextForm, encoded, expressed, is_binary, lines_of
 from objstore.text.splice import Splice
-from objstore.text.unified_diff import is_binary
 from objstore.weave.conflict_markers import Labels, MarkedText
 from objstore.weave.dependents import Cascade, cascade
 from objstore.weave.line_weave import BASE, UnitIndex, Weave, WeaveConflict

@@ -7,7 +7,7 @@ from objstore.fs.confined_path import FileOnDisk
 from objstore.fs.file_state import file_at
 from objstore.index.rows import Tip
 from objstore.model.basic_types import FileState, is_other_kind
-from objstore.model.status_report import ExternalChange
+from objstore.model.results import ExternalChange
 from objstore.transaction.journal import Journal
 
 __all__ = ["concerns_disk", "external_view", "found_at", "found_changes"]

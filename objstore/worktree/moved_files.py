@@ -10,9 +10,8 @@ from typing import Final, TypeAlias
 from objstore.model.basic_types import FileState
 from objstore.model.ids import BlobId, blob_id
 from objstore.model.large_file_placeholder import is_placeholder
-from objstore.text.forms import shown_lines
+from objstore.text.forms import is_binary, shown_lines
 from objstore.text.lines import split_lines
-from objstore.text.unified_diff import is_binary
 
 __all__ = ["Place", "moved_files"]
 

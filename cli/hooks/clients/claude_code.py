@@ -44,9 +44,7 @@ _MOMENTS: Final = {
 _WAITS: Final = "idle_prompt"
 """The notification that no turn is running: the client waits for the next prompt."""
 
-_NOTICE: Final = re.compile(
-    r"<task-notification>.*?<task-id>([^<]+)</task-id>(?:.*?<status>(\w+)</status>)?", re.DOTALL
-)
+_NOTICE: Final = r"(?s)<task-notification>.*?<task-id>([^<]+)</task-id>(?:.*?<status>(\w+)</status>)?"
 """A prompt that the client writes itself: something in the background has ended, or has something to say."""
 
 _RUNNING: Final = "running"
@@ -100,7 +98,7 @@ def _own(payload: Payload) -> Event:
     named = [path] if path else patched(text(payload, "tool_input"))
     prompt = text(payload, "prompt")
     moment = _moment(name, payload)
-    notice = _NOTICE.match(prompt) if moment is EventKind.PROMPT else None
+    notice = re.match(_NOTICE, prompt) if moment is EventKind.PROMPT else None
     ended = text(given, "shell_id", "task_id") if tool in ENDS and name == "PostToolUse" else ""
     if notice is not None:
         moment, prompt = EventKind.RESUMED, ""

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from objstore import blob_id, is_binary
 from objstore.fs.confined_path import Tree
 from objstore.fs.file_state import file_at, state_at
-from objstore.text.unified_diff import is_either_binary
+from objstore.text.forms import is_either_binary
 
 
 @pytest.mark.parametrize("at_hand", [True, False])

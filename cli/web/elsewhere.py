@@ -79,7 +79,7 @@ class Elsewhere:
         return f"Decision {number} asks {self.title} for that; its next `cas pull` carries it out."
 
     def left(self, files: "Iterable[FileSummary]") -> "list[FileSummary]":
-        """Return files with the changes that nobody has decided on."""
+        """Return files with the changes that are still undecided."""
         decided = self.decided()
         found = []
         for file in files:

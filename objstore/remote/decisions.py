@@ -154,7 +154,7 @@ class Ledger:
         return {number: each for number, each in self.valid.items() if each.lane == lane and number not in self.answers}
 
     def newest(self, lane: Lane, unit: Unit) -> tuple[RemoteDecision, Answer | None] | None:
-        """Return the newest decision on a unit that counts, and its answer (None: nobody decided)."""
+        """Return the newest decision on a unit that counts, and its answer (None: it is undecided)."""
         number = self._newest.get((lane, unit))
         return None if number is None else (self.valid[number], self.answers.get(number))
 

@@ -1,6 +1,6 @@
 """Fetch the store that a head names, piece by piece, and check it as an import does before anything counts.
 
-A mirror is a store of its own in this store's folder, without files: nobody decides in it, and nothing of it is ever
+A mirror is a store of its own in this store's folder, without files: no decision is made in it, and nothing of it is
 written to a file of the workspace. The index is built here; nothing derived travels.
 """
 

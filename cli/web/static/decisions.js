@@ -5,7 +5,7 @@
 import { decide, post, Refused } from "./api.js";
 import { whereOf } from "./change_head.js";
 import { noteDecision, noteRedo, noteUndo } from "./progress.js";
-import { goOn, isSameStop, newEpoch, pickedRows, refresh, show, verdicts } from "./review.js";
+import { goOn, isSameStop, newEpoch, pickedRows, refresh, refreshChecks, show, verdicts } from "./review.js";
 import { onScreen } from "./shown.js";
 import { undecided } from "./shown_file.js";
 import { say, set, state } from "./state.js";
@@ -19,7 +19,7 @@ const WORDS = { accept: "Accepted", reject: "Rejected", reset: "Reopened" };
 /** The decision in progress: until its result is shown, no other begins. @type {Promise<Outcome> | null} */
 let acting = null;
 
-/** Milliseconds after which a decision that is still in progress no longer keeps what happens meanwhile from being shown. */
+/** Milliseconds after which the page shows which checks run, if a decision is still in progress. */
 const PROMPT = 500;
 /** Whether a decision began a moment ago, and so refreshes by itself soon. */
 let is_prompt = false;
@@ -29,9 +29,10 @@ export function isActing() {
   return acting !== null;
 }
 
-/** Return whether a decision in progress is expected to refresh soon: one that runs a check may take minutes. */
-export function refreshesSoon() {
-  return is_prompt;
+/** Show what has changed; while a decision is in progress, only which checks run: its answer brings the rest. */
+export function refreshMeanwhile() {
+  if (!acting) refresh();
+  else if (!is_prompt) refreshChecks();
 }
 
 /** Return the indices of a change and of those that are decided with it. @param {number} index */
@@ -134,7 +135,7 @@ export async function perform(name, body, about) {
   is_prompt = true;
   const timer = setTimeout(() => {
     is_prompt = false;
-    refresh();
+    refreshChecks();
   }, PROMPT);
   try {
     return await made;

@@ -1,7 +1,7 @@
 // The connection to the server: its events, and retries when it is gone.
 
 import { address, onLost } from "./api.js";
-import { refreshesSoon } from "./decisions.js";
+import { refreshMeanwhile } from "./decisions.js";
 import { refresh } from "./review.js";
 import { own, secret } from "./secret.js";
 import { set, state } from "./state.js";
@@ -32,7 +32,7 @@ function listen() {
   events.addEventListener("alive", hear);
   events.addEventListener("changed", () => {
     hear();
-    if (!refreshesSoon()) refresh();
+    refreshMeanwhile();
   });
   events.addEventListener("end", () => lost(0));
   events.onerror = () => lost(0);

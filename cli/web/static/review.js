@@ -92,6 +92,18 @@ export async function settled() {
   while (upcoming ?? current) await (upcoming ?? current)?.catch(() => undefined);
 }
 
+/** Show which checks run, and leave the rest as it is. */
+export async function refreshChecks() {
+  const began = epoch;
+  try {
+    /** @type {Queue} */
+    const { checks } = await get("queue");
+    if (began === epoch && state.queue) set({ queue: { ...state.queue, checks } });
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error; // whatever is wrong, the decision's answer says
+  }
+}
+
 async function ask() {
   const own = (current = upcoming);
   upcoming = null;

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from multiprocessing import get_context
 from multiprocessing.context import ForkProcess
@@ -40,7 +40,7 @@ from objstore import (
 from objstore.fs.disk import Disk
 from objstore.model.records import Decision
 from objstore.remote.bucket import open_bucket
-from objstore.remote.decisions import Ledger, Result, read_log, settle
+from objstore.remote.decisions import Ledger, RemoteDecision, Result, read_log, settle
 from objstore.remote.keys import lane_of
 from objstore.transaction.journal import Journal
 
@@ -235,6 +235,17 @@ def _faults(root: Path, url: str, ledger: Ledger) -> Iterator[str]:
             yield f"the clone of {root.name} has another {path.name}"
 
 
+def _carries_out(made: Decision, asked: RemoteDecision) -> bool:
+    return (made.who, made.action) == (asked.who, asked.action) and not asked.units.keys().isdisjoint(
+        unit for unit, _ in made.verdicts
+    )
+
+
+def _is_made(action: Action, unit: Unit, made: Sequence[Decision]) -> bool:
+    """Return whether anybody made this decision on a unit: then there was nothing left to carry out."""
+    return any(each.action is action and unit in dict(each.verdicts) for each in made)
+
+
 def _decision_faults(root: Path, ledger: Ledger) -> Iterator[str]:
     with closing(Journal(str(root), Disk())) as journal, journal.reading() as store:
         lane = lane_of(store.log.store)
@@ -249,8 +260,14 @@ def _decision_faults(root: Path, ledger: Ledger) -> Iterator[str]:
         if answer.result is Result.CARRIED and ledger.valid[number].lane == lane
     ]
     remote = [each for each in made if each.via == Surface.REMOTE.value]
-    if len(carried) != len(remote):
-        yield f"{root.name} answered {len(carried)} decisions as carried out, and made {len(remote)}"
+    for decision in map(ledger.valid.__getitem__, carried):
+        own = next((each for each in remote if _carries_out(each, decision)), None)
+        if own is not None:
+            remote.remove(own)
+        elif not all(_is_made(decision.action, unit, made) for unit in decision.units):
+            yield f"{root.name} answered as carried out, and never made: {decision}"
+    if remote:
+        yield f"{root.name} made decisions that were not asked for, or made them twice: {remote}"
     counts = Counter(unit for each in made for unit, _ in each.verdicts)
     if twice := [str(unit) for unit, count in counts.items() if count > 1]:
         yield f"{root.name} decided twice on {', '.join(twice)}"

@@ -27,7 +27,7 @@ def test_compacted_store_is_pushed_and_cloned_as_it_is(runner: CommandRunner, tm
     assert cas("clone", url, str(clone), folder=tmp_path).status == 0
     assert segments(clone) == segments(runner.folder)
     assert cas("fsck", folder=clone).status == 0
-    # The clone goes on in the lane; what it was cloned from is told so, and loses nothing.
+    # The clone goes on in the lane; the push of the original is refused, and it loses nothing.
     (clone / "a.txt").write_bytes(b"there\n")
     assert cas("record", "--agent", "joe", folder=clone).status == 0
     assert cas("push", folder=clone).status == 0

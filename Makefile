@@ -11,8 +11,8 @@ LAWS := tests/objstore/weave/test_weave_laws.py tests/objstore/text/test_rebase.
 	tests/mcptools/edit/test_exact.py tests/mcptools/edit/test_anchored.py tests/mcptools/edit/test_unified_diff.py \
 	tests/objstore/review/test_diagrams.py tests/objstore/test_state_machine.py tests/objstore/review/test_similar_lines.py \
 	tests/objstore/review/test_repeated_edits.py tests/objstore/review/test_taken_out.py \
-	tests/objstore/tracking/test_attribution_laws.py tests/objstore/tracking/test_returned_lines.py \
-	tests/objstore/tracking/test_evidence_laws.py tests/objstore/review/test_encodings.py
+	tests/objstore/agents/test_attribution_laws.py tests/objstore/agents/test_returned_lines.py \
+	tests/objstore/agents/test_evidence_laws.py tests/objstore/review/test_encodings.py
 # The tests that `make test` takes a sample of say so by these names.
 CRASHES = $(shell grep -lrE '\b(WHOLE|sampled_product|sampled_steps)\b' tests --include='test_*.py')
 # The tests that mount file systems, as far as the machine permits that.
@@ -92,7 +92,7 @@ mutants: $(VENV)/.mutants ## change MUTANTS (100) places in critical modules, an
 	$(BIN)/python -m tests.mutants --mutants $(MUTANTS) $(ARGS)
 
 large: setup ## take a file of 2 GB through every operation, in less than 100 MB of memory
-	CAS_LARGE_MB=2048 $(BIN)/python -m pytest tests/objstore/store/test_streaming.py $(ARGS)
+	CAS_LARGE_MB=2048 $(BIN)/python -m pytest tests/objstore/storage/store/test_streaming.py $(ARGS)
 
 crash: setup ## fail calls and gc at every disk operation, flip bits of the index, kill -9 servers and reviewers for SECONDS
 	CAS_CRASH_STEPS=1 $(BIN)/python -m pytest -n 2 --dist worksteal $(CRASHES)
@@ -108,7 +108,7 @@ powercut: setup ## simulate 120 power cuts of ext4 and btrfs under load, and che
 	$(BIN)/python -m tests.powercut $(ARGS)
 
 remote-ceph: setup ## run the tests of remotes on Ceph's gateway, from the distribution (Debian: ceph-mon ceph-osd radosgw)
-	EDITLEDGER_REQUIRES=ceph $(BIN)/python -m pytest tests/objstore/remote/test_bucket_servers.py -k ceph $(ARGS)
+	EDITLEDGER_REQUIRES=ceph $(BIN)/python -m pytest tests/objstore/upkeep/remote/test_bucket_servers.py -k ceph $(ARGS)
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -14,9 +14,7 @@ from fuzz.__main__ import CORPUS
 from fuzz.targets import STORE
 from mcptools.edit.hashline import line_tag
 from objstore import Action, CallInfo, Operation, Origin, TurnInfo, Unit, Workspace, unified_diff
-from objstore.fs.disk import Disk
-from objstore.log.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE, FrameKind, SegmentHeader
-from objstore.log.segments import Log
+from objstore.disk.fs.disk import Disk
 from objstore.model.basic_types import CommentState, DocumentId, Seq
 from objstore.model.ids import HASH_SIZE, BlobId, blob_id
 from objstore.model.ranges import Range
@@ -34,6 +32,8 @@ from objstore.model.records import (
     Void,
 )
 from objstore.model.tree import names_of
+from objstore.storage.log.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE, FrameKind, SegmentHeader
+from objstore.storage.log.segments import Log
 from objstore.worktree.stat_cache import StatCache
 
 _KEPT_BEGIN: Final = 8 + HASH_SIZE

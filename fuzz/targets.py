@@ -22,13 +22,15 @@ from mcptools.edit.unified_diff import (
     HunksOverlap,
     apply_patch,
 )
-from objstore.documents.loader import loaded_from_cache
-from objstore.errors import BlobDamaged, FormatTooNew, RecordInvalid, StoreDamaged, TreeInvalid
-from objstore.fs.disk import Disk
-from objstore.git.index_file import has_path, index_paths
-from objstore.ignore_rules.gitignore import IgnoreTexts, Rules
-from objstore.log.blob_codec import decode_blob, parse_blob_header
-from objstore.log.frames import (
+from objstore.disk.fs.disk import Disk
+from objstore.disk.git.index_file import has_path, index_paths
+from objstore.disk.ignore_rules.gitignore import IgnoreTexts, Rules
+from objstore.history.documents.loader import loaded_from_cache
+from objstore.model.ids import HASH_SIZE, BlobId, blob_id
+from objstore.model.record_codec import decode_record, encode_record
+from objstore.model.tree import decode_tree, encode_tree, named_blobs, names_of
+from objstore.storage.log.blob_codec import decode_blob, parse_blob_header
+from objstore.storage.log.frames import (
     SEGMENT_HEADER_SIZE,
     Frame,
     FrameKey,
@@ -41,13 +43,11 @@ from objstore.log.frames import (
     frame_key,
     scan_windows,
 )
-from objstore.model.ids import HASH_SIZE, BlobId, blob_id
-from objstore.model.record_codec import decode_record, encode_record
-from objstore.model.tree import decode_tree, encode_tree, named_blobs, names_of
-from objstore.request_errors import BundleRefused
 from objstore.text.lines import split_lines
-from objstore.transfer.bundle import unpack_bundle
-from objstore.transfer.mcpdiff_format import BadLine, candidate_results, entries
+from objstore.upkeep.transfer.bundle import unpack_bundle
+from objstore.upkeep.transfer.mcpdiff_format import BadLine, candidate_results, entries
+from objstore.values.errors import BlobDamaged, FormatTooNew, RecordInvalid, StoreDamaged, TreeInvalid
+from objstore.values.request_errors import BundleRefused
 from objstore.weave.document import Document
 from objstore.worktree.stat_cache import StatCache
 

@@ -7,93 +7,53 @@ imported when it is first used: the start-up time of a status matters, and it ne
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from objstore.calls.open_calls import AgentCall as AgentCall
-    from objstore.calls.tracked_call import Call as Call
-    from objstore.config.config_files import (
+    from objstore.agents.hook_sessions import HookSessions as HookSessions
+    from objstore.agents.record import Recorded as Recorded
+    from objstore.agents.server_calls import arguments_digest as arguments_digest
+    from objstore.disk.config.config_files import (
         Configuration as Configuration,
         ConfiguredValue as ConfiguredValue,
         denied_paths as denied_paths,
     )
-    from objstore.config.setting_sources import RetentionLimits as RetentionLimits
-    from objstore.config.settings import Setting as Setting, limit_of as limit_of
-    from objstore.config.toml_edit import toml_value as toml_value, with_toml as with_toml, without_toml as without_toml
-    from objstore.dates import date_of as date_of, is_moment as is_moment, moment_of as moment_of
-    from objstore.errors import (
-        DAMAGE as DAMAGE,
-        UNREADABLE as UNREADABLE,
-        BlobDamaged as BlobDamaged,
-        BlobMissing as BlobMissing,
-        BlobTooLarge as BlobTooLarge,
-        CallAborted as CallAborted,
-        CasError as CasError,
-        CompactionSpaceNeeded as CompactionSpaceNeeded,
-        ConversationReserved as ConversationReserved,
-        DiskFailed as DiskFailed,
-        DiskFull as DiskFull,
-        FileChanged as FileChanged,
-        FileExists as FileExists,
-        FileMissing as FileMissing,
-        FileTooLarge as FileTooLarge,
-        FormatTooNew as FormatTooNew,
-        HistoryBroken as HistoryBroken,
-        IndexDamaged as IndexDamaged,
-        NamesShared as NamesShared,
-        NotAWorkspace as NotAWorkspace,
-        PathError as PathError,
-        PathInvalid as PathInvalid,
-        PathIsDirectory as PathIsDirectory,
-        PathIsSymlink as PathIsSymlink,
-        PathNotRegular as PathNotRegular,
-        PathOutside as PathOutside,
-        PathReserved as PathReserved,
-        PermissionRefused as PermissionRefused,
-        PurgeUnfinished as PurgeUnfinished,
-        RecordInvalid as RecordInvalid,
-        StoreDamaged as StoreDamaged,
-        StoreError as StoreError,
-        StoreHardLinked as StoreHardLinked,
-        StoreLinked as StoreLinked,
-        StoreLocked as StoreLocked,
-        StoreNotOwned as StoreNotOwned,
-        StoreNotRegular as StoreNotRegular,
-        StorePlaceTaken as StorePlaceTaken,
-        StoreRefuses as StoreRefuses,
-        StoreReplaced as StoreReplaced,
-        StoreUnknown as StoreUnknown,
-        TreeInvalid as TreeInvalid,
-        Unacknowledged as Unacknowledged,
+    from objstore.disk.config.setting_sources import RetentionLimits as RetentionLimits
+    from objstore.disk.config.settings import Setting as Setting, limit_of as limit_of
+    from objstore.disk.config.toml_edit import (
+        toml_value as toml_value,
+        with_toml as with_toml,
+        without_toml as without_toml,
     )
-    from objstore.fastclass import replace as replace, value as value
-    from objstore.fs.confined_path import (
+    from objstore.disk.fs.confined_path import (
         find_root as find_root,
         real_path as real_path,
         require_not_reserved as require_not_reserved,
     )
-    from objstore.fs.nofollow import open_store_file as open_store_file
-    from objstore.fs.store_owner import user_name as user_name
-    from objstore.fs.store_version import store_folder_bytes as store_folder_bytes, store_version as store_version
-    from objstore.fs.tree_files import Files as Files
-    from objstore.git.command import ask_git as ask_git
+    from objstore.disk.fs.nofollow import open_store_file as open_store_file
+    from objstore.disk.fs.store_owner import user_name as user_name
+    from objstore.disk.fs.store_version import store_folder_bytes as store_folder_bytes, store_version as store_version
+    from objstore.disk.fs.tree_files import Files as Files
+    from objstore.disk.git.command import ask_git as ask_git
+    from objstore.disk.witnesses.failure_marks import (
+        FAILED as FAILED,
+        HOOK_LOG as HOOK_LOG,
+        HookFailure as HookFailure,
+        forget_hook_failures as forget_hook_failures,
+        hook_failures as hook_failures,
+        marked_if_killed as marked_if_killed,
+        note_hook_failure as note_hook_failure,
+        note_noticed as note_noticed,
+        unnoticed_failures as unnoticed_failures,
+    )
+    from objstore.disk.witnesses.history_witness import (
+        LostHistory as LostHistory,
+        is_first_mention as is_first_mention,
+        lost_above as lost_above,
+    )
     from objstore.history.completions import NameKind as NameKind, NameSuggestion as NameSuggestion
     from objstore.history.patch_series import SeriesStep as SeriesStep, StepState as StepState, by_edit as by_edit
+    from objstore.history.snapshots.catalog import PathState as PathState, SnapshotView as SnapshotView
+    from objstore.history.snapshots.create import SnapshotResult as SnapshotResult
+    from objstore.history.snapshots.diff import SnapshotChange as SnapshotChange
     from objstore.history.verdicts import Verdicts as Verdicts
-    from objstore.integrity.fsck import (
-        Advice as Advice,
-        CheckReport as CheckReport,
-        Fault as Fault,
-        Note as Note,
-        check_store as check_store,
-        repair_store as repair_store,
-    )
-    from objstore.integrity.inspection import (
-        Activity as Activity,
-        BlamedLines as BlamedLines,
-        RecordView as RecordView,
-        SegmentView as SegmentView,
-        StoreStats as StoreStats,
-    )
-    from objstore.integrity.salvage import Salvage as Salvage, salvage_store as salvage_store
-    from objstore.integrity.segment_scan import ScannedRecord as ScannedRecord
     from objstore.model.basic_types import (
         LINK_MODE as LINK_MODE,
         MAX_INT as MAX_INT,
@@ -207,17 +167,136 @@ if TYPE_CHECKING:
         parted_reason as parted_reason,
         reason_with_check as reason_with_check,
     )
-    from objstore.packing.repack import Repacked as Repacked, RepackPlan as RepackPlan
-    from objstore.remote.collect import WAIT_HOURS as WAIT_HOURS, Collected as Collected
-    from objstore.remote.probe import Probed as Probed
-    from objstore.remote.push import Pushed as Pushed, PushPlan as PushPlan
-    from objstore.remote.remotes import (
+    from objstore.review.calls.open_calls import AgentCall as AgentCall
+    from objstore.review.calls.tracked_call import Call as Call
+    from objstore.review.selection.places import NamedPlace as NamedPlace, PathSelection as PathSelection
+    from objstore.review.selection.units import Selected as Selected, Selection as Selection
+    from objstore.review.snapshot_restore import RestoreResult as RestoreResult
+    from objstore.review.trial.bisection import (
+        NotFound as NotFound,
+        first_failing as first_failing,
+        smallest_failing as smallest_failing,
+    )
+    from objstore.review.trial.covered import CoveredTree as CoveredTree, FileResult as FileResult
+    from objstore.review.trial.known_runs import KnownRuns as KnownRuns
+    from objstore.review.trial.process import Ran as Ran, ending_on_signals as ending_on_signals
+    from objstore.text.diff import (
+        diff_lines as diff_lines,
+    )
+    from objstore.text.forms import (
+        TextForm as TextForm,
+        encoded as encoded,
+        form_of as form_of,
+        is_binary as is_binary,
+        is_either_binary as is_either_binary,
+        lines_of as lines_of,
+        shown_lines as shown_lines,
+    )
+    from objstore.text.hunks import (
+        Hunk as Hunk,
+        Span as Span,
+        hunks_fit as hunks_fit,
+        hunks_from_spans as hunks_from_spans,
+    )
+    from objstore.text.lines import (
+        is_closed as is_closed,
+        split_lines as split_lines,
+    )
+    from objstore.text.rebase import (
+        RebaseConflict as RebaseConflict,
+        Rebased as Rebased,
+        compared as compared,
+        rebased as rebased,
+    )
+    from objstore.text.unified_diff import (
+        numbered_diff as numbered_diff,
+        numbered_hunks as numbered_hunks,
+        quoted_name as quoted_name,
+        touching_hunks as touching_hunks,
+        unified_diff as unified_diff,
+    )
+    from objstore.upkeep.integrity.fsck import (
+        Advice as Advice,
+        CheckReport as CheckReport,
+        Fault as Fault,
+        Note as Note,
+        check_store as check_store,
+        repair_store as repair_store,
+    )
+    from objstore.upkeep.integrity.inspection import (
+        Activity as Activity,
+        BlamedLines as BlamedLines,
+        RecordView as RecordView,
+        SegmentView as SegmentView,
+        StoreStats as StoreStats,
+    )
+    from objstore.upkeep.integrity.salvage import Salvage as Salvage, salvage_store as salvage_store
+    from objstore.upkeep.integrity.segment_scan import ScannedRecord as ScannedRecord
+    from objstore.upkeep.packing.repack import Repacked as Repacked, RepackPlan as RepackPlan
+    from objstore.upkeep.remote.collect import WAIT_HOURS as WAIT_HOURS, Collected as Collected
+    from objstore.upkeep.remote.probe import Probed as Probed
+    from objstore.upkeep.remote.push import Pushed as Pushed, PushPlan as PushPlan
+    from objstore.upkeep.remote.remotes import (
         PUSH_CHOICES as PUSH_CHOICES,
         Member as Member,
         Remote as Remote,
         RemoteState as RemoteState,
     )
-    from objstore.request_errors import (
+    from objstore.upkeep.retention.expiry import ExpiryBatch as ExpiryBatch, ExpiryPlan as ExpiryPlan
+    from objstore.upkeep.retention.garbage_collection import GcPlan as GcPlan, GcResult as GcResult
+    from objstore.upkeep.retention.pins import PinView as PinView
+    from objstore.upkeep.retention.purge import PurgePlan as PurgePlan
+    from objstore.upkeep.transfer.import_export import Imported as Imported, import_bundle as import_bundle
+    from objstore.upkeep.transfer.mcpdiff_export import McpdiffExport as McpdiffExport
+    from objstore.upkeep.transfer.mcpdiff_import import ImportProblem as ImportProblem, McpdiffImport as McpdiffImport
+    from objstore.values.dates import date_of as date_of, is_moment as is_moment, moment_of as moment_of
+    from objstore.values.errors import (
+        DAMAGE as DAMAGE,
+        UNREADABLE as UNREADABLE,
+        BlobDamaged as BlobDamaged,
+        BlobMissing as BlobMissing,
+        BlobTooLarge as BlobTooLarge,
+        CallAborted as CallAborted,
+        CasError as CasError,
+        CompactionSpaceNeeded as CompactionSpaceNeeded,
+        ConversationReserved as ConversationReserved,
+        DiskFailed as DiskFailed,
+        DiskFull as DiskFull,
+        FileChanged as FileChanged,
+        FileExists as FileExists,
+        FileMissing as FileMissing,
+        FileTooLarge as FileTooLarge,
+        FormatTooNew as FormatTooNew,
+        HistoryBroken as HistoryBroken,
+        IndexDamaged as IndexDamaged,
+        NamesShared as NamesShared,
+        NotAWorkspace as NotAWorkspace,
+        PathError as PathError,
+        PathInvalid as PathInvalid,
+        PathIsDirectory as PathIsDirectory,
+        PathIsSymlink as PathIsSymlink,
+        PathNotRegular as PathNotRegular,
+        PathOutside as PathOutside,
+        PathReserved as PathReserved,
+        PermissionRefused as PermissionRefused,
+        PurgeUnfinished as PurgeUnfinished,
+        RecordInvalid as RecordInvalid,
+        StoreDamaged as StoreDamaged,
+        StoreError as StoreError,
+        StoreHardLinked as StoreHardLinked,
+        StoreLinked as StoreLinked,
+        StoreLocked as StoreLocked,
+        StoreNotOwned as StoreNotOwned,
+        StoreNotRegular as StoreNotRegular,
+        StorePlaceTaken as StorePlaceTaken,
+        StoreRefuses as StoreRefuses,
+        StoreReplaced as StoreReplaced,
+        StoreUnknown as StoreUnknown,
+        TreeInvalid as TreeInvalid,
+        Unacknowledged as Unacknowledged,
+    )
+    from objstore.values.fastclass import replace as replace, value as value
+    from objstore.values.request_errors import (
         AgentDecides as AgentDecides,
         AmbiguousName as AmbiguousName,
         BundleRefused as BundleRefused,
@@ -256,24 +335,20 @@ if TYPE_CHECKING:
         SnapshotsNotComparable as SnapshotsNotComparable,
         SnapshotUnreadable as SnapshotUnreadable,
     )
-    from objstore.retention.expiry import ExpiryBatch as ExpiryBatch, ExpiryPlan as ExpiryPlan
-    from objstore.retention.garbage_collection import GcPlan as GcPlan, GcResult as GcResult
-    from objstore.retention.pins import PinView as PinView
-    from objstore.retention.purge import PurgePlan as PurgePlan
-    from objstore.roles.remote_decisions import Carried as Carried, RemoteVerdict as RemoteVerdict
-    from objstore.roles.remotes import (
+    from objstore.workspace.handle import (
+        Workspace as Workspace,
+    )
+    from objstore.workspace.remote_decisions import Carried as Carried, RemoteVerdict as RemoteVerdict
+    from objstore.workspace.remotes import (
         Added as Added,
         PulledMember as PulledMember,
         clone_remote as clone_remote,
     )
-    from objstore.roles.trials import Check as Check, Copy as Copy
-    from objstore.selection.places import NamedPlace as NamedPlace, PathSelection as PathSelection
-    from objstore.selection.units import Selected as Selected, Selection as Selection
-    from objstore.shapes.changes import (
+    from objstore.workspace.shapes.changes import (
         change_shape as change_shape,
         net_file_shape as net_file_shape,
     )
-    from objstore.shapes.edits import (
+    from objstore.workspace.shapes.edits import (
         comment_shape as comment_shape,
         edit_shape as edit_shape,
         edit_summary as edit_summary,
@@ -282,7 +357,7 @@ if TYPE_CHECKING:
         turn_summary as turn_summary,
         verdict_shape as verdict_shape,
     )
-    from objstore.shapes.outcomes import (
+    from objstore.workspace.shapes.outcomes import (
         conflict_shape as conflict_shape,
         effect_shape as effect_shape,
         empty_outcome as empty_outcome,
@@ -290,17 +365,17 @@ if TYPE_CHECKING:
         outcome_shape as outcome_shape,
         restored_shape as restored_shape,
     )
-    from objstore.shapes.records import (
+    from objstore.workspace.shapes.records import (
         record_shape as record_shape,
     )
-    from objstore.shapes.status import (
+    from objstore.workspace.shapes.status import (
         collision_shape as collision_shape,
         external_shape as external_shape,
         markers_shape as markers_shape,
         running_shape as running_shape,
         status_shape as status_shape,
     )
-    from objstore.shapes.values import (
+    from objstore.workspace.shapes.values import (
         Json as Json,
         beginning as beginning,
         hex_shape as hex_shape,
@@ -310,7 +385,7 @@ if TYPE_CHECKING:
         text_shape as text_shape,
         time_shape as time_shape,
     )
-    from objstore.shapes.words import (
+    from objstore.workspace.shapes.words import (
         OutcomeWords as OutcomeWords,
         also_decided as also_decided,
         broken_words as broken_words,
@@ -320,89 +395,18 @@ if TYPE_CHECKING:
         refusal as refusal,
         shown_units as shown_units,
     )
-    from objstore.snapshots.catalog import PathState as PathState, SnapshotView as SnapshotView
-    from objstore.snapshots.create import SnapshotResult as SnapshotResult
-    from objstore.snapshots.diff import SnapshotChange as SnapshotChange
-    from objstore.snapshots.restore import RestoreResult as RestoreResult
-    from objstore.text.diff import (
-        diff_lines as diff_lines,
-    )
-    from objstore.text.forms import (
-        TextForm as TextForm,
-        encoded as encoded,
-        form_of as form_of,
-        is_binary as is_binary,
-        is_either_binary as is_either_binary,
-        lines_of as lines_of,
-        shown_lines as shown_lines,
-    )
-    from objstore.text.hunks import (
-        Hunk as Hunk,
-        Span as Span,
-        hunks_fit as hunks_fit,
-        hunks_from_spans as hunks_from_spans,
-    )
-    from objstore.text.lines import (
-        is_closed as is_closed,
-        split_lines as split_lines,
-    )
-    from objstore.text.rebase import (
-        RebaseConflict as RebaseConflict,
-        Rebased as Rebased,
-        compared as compared,
-        rebased as rebased,
-    )
-    from objstore.text.unified_diff import (
-        numbered_diff as numbered_diff,
-        numbered_hunks as numbered_hunks,
-        quoted_name as quoted_name,
-        touching_hunks as touching_hunks,
-        unified_diff as unified_diff,
-    )
-    from objstore.tracking.hook_sessions import HookSessions as HookSessions
-    from objstore.tracking.record import Recorded as Recorded
-    from objstore.tracking.server_calls import arguments_digest as arguments_digest
-    from objstore.transfer.import_export import Imported as Imported, import_bundle as import_bundle
-    from objstore.transfer.mcpdiff_export import McpdiffExport as McpdiffExport
-    from objstore.transfer.mcpdiff_import import ImportProblem as ImportProblem, McpdiffImport as McpdiffImport
-    from objstore.trial.bisection import (
-        NotFound as NotFound,
-        first_failing as first_failing,
-        smallest_failing as smallest_failing,
-    )
-    from objstore.trial.covered import CoveredTree as CoveredTree, FileResult as FileResult
-    from objstore.trial.known_runs import KnownRuns as KnownRuns
-    from objstore.trial.process import Ran as Ran, ending_on_signals as ending_on_signals
-    from objstore.witnesses.failure_marks import (
-        FAILED as FAILED,
-        HOOK_LOG as HOOK_LOG,
-        HookFailure as HookFailure,
-        forget_hook_failures as forget_hook_failures,
-        hook_failures as hook_failures,
-        marked_if_killed as marked_if_killed,
-        note_hook_failure as note_hook_failure,
-        note_noticed as note_noticed,
-        unnoticed_failures as unnoticed_failures,
-    )
-    from objstore.witnesses.history_witness import (
-        LostHistory as LostHistory,
-        is_first_mention as is_first_mention,
-        lost_above as lost_above,
-    )
-    from objstore.workspace import (
-        Workspace as Workspace,
-    )
+    from objstore.workspace.trials import Check as Check, Copy as Copy
     from objstore.worktree.walk import ScanLimits as ScanLimits, SkippedPath as SkippedPath
 
 _HOMES: Final = {
     "model.canonical_msgpack": ("MAX_TEXT",),
-    "tracking.hook_sessions": ("HookSessions",),
-    "tracking.server_calls": ("arguments_digest",),
-    "integrity.fsck": ("Advice", "CheckReport", "Fault", "Note", "check_store", "repair_store"),
-    "retention.garbage_collection": ("GcResult", "GcPlan"),
-    "config.config_files": ("Configuration", "ConfiguredValue", "denied_paths"),
+    "agents.hook_sessions": ("HookSessions",),
+    "agents.server_calls": ("arguments_digest",),
+    "upkeep.integrity.fsck": ("Advice", "CheckReport", "Fault", "Note", "check_store", "repair_store"),
+    "upkeep.retention.garbage_collection": ("GcResult", "GcPlan"),
+    "disk.config.config_files": ("Configuration", "ConfiguredValue", "denied_paths"),
     "text.diff": ("diff_lines",),
-    "errors": (
+    "values.errors": (
         "DAMAGE",
         "UNREADABLE",
         "BlobDamaged",
@@ -447,7 +451,7 @@ _HOMES: Final = {
         "StoreUnknown",
         "TreeInvalid",
     ),
-    "request_errors": (
+    "values.request_errors": (
         "AmbiguousName",
         "BundleRefused",
         "ChangesGone",
@@ -486,10 +490,10 @@ _HOMES: Final = {
         "SnapshotUnreadable",
         "SnapshotsNotComparable",
     ),
-    "fs.nofollow": ("open_store_file",),
-    "fs.store_owner": ("user_name",),
-    "fs.store_version": ("store_folder_bytes", "store_version"),
-    "fs.tree_files": ("Files",),
+    "disk.fs.nofollow": ("open_store_file",),
+    "disk.fs.store_owner": ("user_name",),
+    "disk.fs.store_version": ("store_folder_bytes", "store_version"),
+    "disk.fs.tree_files": ("Files",),
     "text.hunks": (
         "Span",
         "Hunk",
@@ -501,7 +505,7 @@ _HOMES: Final = {
         "RecordId",
         "blob_id",
     ),
-    "integrity.inspection": ("Activity", "BlamedLines", "RecordView", "SegmentView", "StoreStats"),
+    "upkeep.integrity.inspection": ("Activity", "BlamedLines", "RecordView", "SegmentView", "StoreStats"),
     "text.forms": (
         "TextForm",
         "encoded",
@@ -516,13 +520,13 @@ _HOMES: Final = {
         "split_lines",
     ),
     "text.rebase": ("RebaseConflict", "Rebased", "compared", "rebased"),
-    "fs.confined_path": ("find_root", "real_path", "require_not_reserved"),
-    "retention.pins": ("PinView",),
-    "shapes.changes": (
+    "disk.fs.confined_path": ("find_root", "real_path", "require_not_reserved"),
+    "upkeep.retention.pins": ("PinView",),
+    "workspace.shapes.changes": (
         "change_shape",
         "net_file_shape",
     ),
-    "shapes.edits": (
+    "workspace.shapes.edits": (
         "comment_shape",
         "edit_shape",
         "edit_summary",
@@ -531,7 +535,7 @@ _HOMES: Final = {
         "turn_summary",
         "verdict_shape",
     ),
-    "shapes.outcomes": (
+    "workspace.shapes.outcomes": (
         "conflict_shape",
         "effect_shape",
         "empty_outcome",
@@ -539,15 +543,15 @@ _HOMES: Final = {
         "outcome_shape",
         "restored_shape",
     ),
-    "shapes.records": ("record_shape",),
-    "shapes.status": (
+    "workspace.shapes.records": ("record_shape",),
+    "workspace.shapes.status": (
         "collision_shape",
         "external_shape",
         "markers_shape",
         "running_shape",
         "status_shape",
     ),
-    "shapes.values": (
+    "workspace.shapes.values": (
         "Json",
         "beginning",
         "hex_shape",
@@ -557,7 +561,7 @@ _HOMES: Final = {
         "text_shape",
         "time_shape",
     ),
-    "shapes.words": (
+    "workspace.shapes.words": (
         "OutcomeWords",
         "also_decided",
         "distinct_conflicts",
@@ -567,9 +571,9 @@ _HOMES: Final = {
         "refusal",
         "shown_units",
     ),
-    "selection.places": ("NamedPlace", "PathSelection"),
-    "selection.units": ("Selected", "Selection"),
-    "retention.purge": ("PurgePlan",),
+    "review.selection.places": ("NamedPlace", "PathSelection"),
+    "review.selection.units": ("Selected", "Selection"),
+    "upkeep.retention.purge": ("PurgePlan",),
     "model.records": (
         "Anchor",
         "Comment",
@@ -585,13 +589,13 @@ _HOMES: Final = {
         "Turn",
         "Void",
     ),
-    "integrity.segment_scan": ("ScannedRecord",),
-    "packing.repack": ("RepackPlan", "Repacked"),
-    "retention.expiry": ("ExpiryPlan", "ExpiryBatch"),
-    "integrity.salvage": ("Salvage", "salvage_store"),
+    "upkeep.integrity.segment_scan": ("ScannedRecord",),
+    "upkeep.packing.repack": ("RepackPlan", "Repacked"),
+    "upkeep.retention.expiry": ("ExpiryPlan", "ExpiryBatch"),
+    "upkeep.integrity.salvage": ("Salvage", "salvage_store"),
     "history.patch_series": ("SeriesStep", "StepState", "by_edit"),
-    "config.setting_sources": ("RetentionLimits",),
-    "config.settings": ("Setting", "limit_of"),
+    "disk.config.setting_sources": ("RetentionLimits",),
+    "disk.config.settings": ("Setting", "limit_of"),
     "model.large_file_placeholder": ("MAX_BLOB", "is_placeholder", "placeholder"),
     "history.verdicts": ("Verdicts",),
     "history.completions": ("NameSuggestion", "NameKind"),
@@ -614,10 +618,10 @@ _HOMES: Final = {
         "git_mode",
         "shown_edits",
     ),
-    "transfer.mcpdiff_export": ("McpdiffExport",),
-    "transfer.mcpdiff_import": ("ImportProblem", "McpdiffImport"),
-    "config.toml_edit": ("toml_value", "with_toml", "without_toml"),
-    "transfer.import_export": ("Imported", "import_bundle"),
+    "upkeep.transfer.mcpdiff_export": ("McpdiffExport",),
+    "upkeep.transfer.mcpdiff_import": ("ImportProblem", "McpdiffImport"),
+    "disk.config.toml_edit": ("toml_value", "with_toml", "without_toml"),
+    "upkeep.transfer.import_export": ("Imported", "import_bundle"),
     "text.unified_diff": (
         "numbered_diff",
         "numbered_hunks",
@@ -625,7 +629,7 @@ _HOMES: Final = {
         "touching_hunks",
         "unified_diff",
     ),
-    "calls.open_calls": ("AgentCall",),
+    "review.calls.open_calls": ("AgentCall",),
     "model.results": (
         "CallInfo",
         "CallOutcome",
@@ -643,7 +647,7 @@ _HOMES: Final = {
         "TurnInfo",
         "counted_edits",
     ),
-    "fastclass": ("replace", "value"),
+    "values.fastclass": ("replace", "value"),
     "model.net_file": (
         "ChangeKind",
         "ChangeSummary",
@@ -696,27 +700,27 @@ _HOMES: Final = {
         "parted_reason",
         "reason_with_check",
     ),
-    "calls.tracked_call": ("Call",),
-    "dates": ("date_of", "is_moment", "moment_of"),
-    "git.command": ("ask_git",),
-    "tracking.record": ("Recorded",),
-    "snapshots.create": ("SnapshotResult",),
-    "snapshots.diff": ("SnapshotChange",),
-    "snapshots.catalog": ("PathState", "SnapshotView"),
-    "snapshots.restore": ("RestoreResult",),
-    "remote.collect": ("WAIT_HOURS", "Collected"),
-    "remote.probe": ("Probed",),
-    "remote.push": ("Pushed", "PushPlan"),
-    "remote.remotes": ("PUSH_CHOICES", "Member", "Remote", "RemoteState"),
-    "roles.remote_decisions": ("Carried", "RemoteVerdict"),
-    "roles.remotes": ("Added", "PulledMember", "clone_remote"),
-    "roles.trials": ("Copy",),
-    "trial.bisection": ("NotFound", "first_failing", "smallest_failing"),
-    "trial.covered": ("CoveredTree", "FileResult"),
-    "trial.known_runs": ("KnownRuns",),
-    "trial.process": ("Ran", "ending_on_signals"),
+    "review.calls.tracked_call": ("Call",),
+    "values.dates": ("date_of", "is_moment", "moment_of"),
+    "disk.git.command": ("ask_git",),
+    "agents.record": ("Recorded",),
+    "history.snapshots.create": ("SnapshotResult",),
+    "history.snapshots.diff": ("SnapshotChange",),
+    "history.snapshots.catalog": ("PathState", "SnapshotView"),
+    "review.snapshot_restore": ("RestoreResult",),
+    "upkeep.remote.collect": ("WAIT_HOURS", "Collected"),
+    "upkeep.remote.probe": ("Probed",),
+    "upkeep.remote.push": ("Pushed", "PushPlan"),
+    "upkeep.remote.remotes": ("PUSH_CHOICES", "Member", "Remote", "RemoteState"),
+    "workspace.remote_decisions": ("Carried", "RemoteVerdict"),
+    "workspace.remotes": ("Added", "PulledMember", "clone_remote"),
+    "workspace.trials": ("Copy",),
+    "review.trial.bisection": ("NotFound", "first_failing", "smallest_failing"),
+    "review.trial.covered": ("CoveredTree", "FileResult"),
+    "review.trial.known_runs": ("KnownRuns",),
+    "review.trial.process": ("Ran", "ending_on_signals"),
     "worktree.walk": ("ScanLimits", "SkippedPath"),
-    "witnesses.failure_marks": (
+    "disk.witnesses.failure_marks": (
         "FAILED",
         "HOOK_LOG",
         "HookFailure",
@@ -727,8 +731,8 @@ _HOMES: Final = {
         "note_noticed",
         "unnoticed_failures",
     ),
-    "witnesses.history_witness": ("LostHistory", "is_first_mention", "lost_above"),
-    "workspace": ("Workspace",),
+    "disk.witnesses.history_witness": ("LostHistory", "is_first_mention", "lost_above"),
+    "workspace.handle": ("Workspace",),
 }
 _HOME_OF: Final = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -17,7 +17,7 @@ from typing import Final
 import pytest
 from hypothesis import HealthCheck, settings
 
-from objstore.index import database, log_index
+from objstore.storage.index import database, log_index
 
 # A shell that runs the tests in the background has them ignore Ctrl-C, and every process they start inherits that; a
 # login on a terminal would not have it so.

@@ -31,13 +31,19 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 TEXT: Final = "text/test_diff text/test_rebase text/test_splice ../mcptools/edit/test_unified_diff"
 WEAVE: Final = (
     "weave/test_line_weave weave/test_conflict_markers weave/test_neighbours weave/test_weave_laws "
-    "documents/test_loader planning/test_planner review/test_diagrams"
+    "history/documents/test_loader review/planning/test_planner review/test_diagrams"
 )
-CRASH: Final = "file_changes/test_apply recovery/test_power_cut review/test_refusals recovery/test_crash"
-LOG: Final = "log/test_frames log/test_segments store/test_object_store log/test_read_ahead"
-RETENTION: Final = "retention/test_expiry retention/test_compaction"
-FILES: Final = "file_changes/test_hardlinks file_changes/test_cross_device_staging fs/test_modeless_filesystem"
-PATHS: Final = "fs/test_confined_path fs/test_case_folding"
+CRASH: Final = (
+    "disk/file_changes/test_apply storage/recovery/test_power_cut review/test_refusals storage/recovery/test_crash"
+)
+LOG: Final = (
+    "storage/log/test_frames storage/log/test_segments storage/store/test_object_store storage/log/test_read_ahead"
+)
+RETENTION: Final = "upkeep/retention/test_expiry upkeep/retention/test_compaction"
+FILES: Final = (
+    "disk/file_changes/test_hardlinks disk/file_changes/test_cross_device_staging disk/fs/test_modeless_filesystem"
+)
+PATHS: Final = "disk/fs/test_confined_path disk/fs/test_case_folding"
 
 MODULES: Final = {
     "objstore/text/band.py": "text/test_band text/test_diff",
@@ -48,16 +54,16 @@ MODULES: Final = {
     "objstore/weave/placement.py": WEAVE,
     "objstore/weave/reinsertion.py": WEAVE,
     "objstore/weave/document.py": f"../golden/test_golden_stores {WEAVE}",
-    "objstore/planning/replay_check.py": "review/test_similar_lines",
-    "objstore/fs/confined_path.py": f"{PATHS} fs/test_path_races file_changes/test_hardlinks",
-    "objstore/fs/reserved_names.py": f"{PATHS} history/test_revspec",
-    "objstore/file_changes/apply.py": f"{CRASH} {FILES}",
-    "objstore/recovery/roll_forward.py": CRASH,
-    "objstore/log/segments.py": f"{LOG} index/test_relocate",
-    "objstore/log/frames.py": f"{LOG} ../test_fuzz_corpus",
-    "objstore/retention/compaction.py": RETENTION,
-    "objstore/retention/expiry.py": f"{RETENTION} ../cli/commands/keeping/test_gc",
-    "objstore/index/refcounts.py": f"index/test_log_index review/test_large_states {RETENTION}",
+    "objstore/review/planning/replay_check.py": "review/test_similar_lines",
+    "objstore/disk/fs/confined_path.py": f"{PATHS} disk/fs/test_path_races disk/file_changes/test_hardlinks",
+    "objstore/disk/fs/reserved_names.py": f"{PATHS} history/test_revspec",
+    "objstore/disk/file_changes/apply.py": f"{CRASH} {FILES}",
+    "objstore/storage/recovery/roll_forward.py": CRASH,
+    "objstore/storage/log/segments.py": f"{LOG} storage/index/test_relocate",
+    "objstore/storage/log/frames.py": f"{LOG} ../test_fuzz_corpus",
+    "objstore/upkeep/retention/compaction.py": RETENTION,
+    "objstore/upkeep/retention/expiry.py": f"{RETENTION} ../cli/commands/keeping/test_gc",
+    "objstore/storage/index/refcounts.py": f"storage/index/test_log_index review/test_large_states {RETENTION}",
 }
 """The modules that decide about bytes, paths and durability, and the tests in `tests/objstore` that have to notice a
 change of each, quickest first."""

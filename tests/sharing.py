@@ -37,12 +37,12 @@ from objstore import (
     check_store,
     clone_remote,
 )
-from objstore.fs.disk import Disk
+from objstore.disk.fs.disk import Disk
 from objstore.model.records import Decision
-from objstore.remote.bucket import open_bucket
-from objstore.remote.decisions import Ledger, RemoteDecision, Result, read_log, settle
-from objstore.remote.keys import lane_of
-from objstore.transaction.journal import Journal
+from objstore.storage.transaction.journal import Journal
+from objstore.upkeep.remote.bucket import open_bucket
+from objstore.upkeep.remote.decisions import Ledger, RemoteDecision, Result, read_log, settle
+from objstore.upkeep.remote.keys import lane_of
 
 __all__ = ["main"]
 

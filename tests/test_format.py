@@ -14,14 +14,14 @@ import zstandard
 from blake3 import blake3
 
 from objstore import Action, Workspace
-from objstore.fs import confined_path
-from objstore.log import blob_codec, chunking, frames, segments
-from objstore.log.applied_marker import APPLIED_MARKER_SIZE
-from objstore.log.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE
-from objstore.log.segments import Log
+from objstore.disk.fs import confined_path
 from objstore.model import basic_types, canonical_msgpack, large_file_placeholder, record_codec
 from objstore.model.ids import BlobId
-from objstore.store.object_store import Store
+from objstore.storage.log import blob_codec, chunking, frames, segments
+from objstore.storage.log.applied_marker import APPLIED_MARKER_SIZE
+from objstore.storage.log.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE
+from objstore.storage.log.segments import Log
+from objstore.storage.store.object_store import Store
 from tests.support.crash_scenarios import MANY_FILES, rejected, write
 from tests.support.faulty_disk import CountdownDisk
 from tests.support.format_example import AFTER, BEFORE, FORMAT, example_segment, with_example

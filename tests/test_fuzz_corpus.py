@@ -10,9 +10,9 @@ from hypothesis import given, strategies as st
 from fuzz.__main__ import CORPUS, changed
 from fuzz.seeds import STORIES, Story, segment_of
 from fuzz.targets import TARGETS
-from objstore.log.frames import SEGMENT_HEADER_SIZE, Gap, SegmentHeader, frame_key
 from objstore.model.record_codec import decode_record
 from objstore.model.records import Record
+from objstore.storage.log.frames import SEGMENT_HEADER_SIZE, Gap, SegmentHeader, frame_key
 from tests.support.segment_scans import scan
 
 INPUTS = sorted(CORPUS.glob("*/*"))

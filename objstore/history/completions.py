@@ -9,10 +9,10 @@ from enum import StrEnum
 from itertools import islice
 from typing import Final
 
-from objstore.fastclass import NamedTuple
-from objstore.index.rows import HolderRow
 from objstore.model.basic_types import number_of
-from objstore.store.object_store import Store
+from objstore.storage.index.rows import HolderRow
+from objstore.storage.store.object_store import Store
+from objstore.values.fastclass import NamedTuple
 
 __all__ = ["NameKind", "NameSuggestion", "names_similar_to", "names_with_prefix", "paths_near"]
 

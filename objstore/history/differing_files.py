@@ -10,8 +10,8 @@ from itertools import islice
 from objstore.model.basic_types import DocumentId, FileState
 from objstore.model.records import Decision, Edit
 from objstore.model.results import FileEffect
-from objstore.request_errors import NoSuchName
-from objstore.transaction.journal import Journal
+from objstore.storage.transaction.journal import Journal
+from objstore.values.request_errors import NoSuchName
 
 __all__ = ["files_changed_since"]
 

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable, Iterator
 
-from objstore.errors import UNREADABLE, CasError
 from objstore.history.expired import expiration, expiration_by
 from objstore.history.revspec import find_session, recorded_paths
-from objstore.index.rows import EditConditions, EditRow, decode_reasons
 from objstore.model.basic_types import DocumentId, FileState, Status, Unit
 from objstore.model.records import Decision, Edit
 from objstore.model.replay_records import ReplayDecision
 from objstore.model.views import DecisionView, EditFilter, EditView, Expiration, HistoryEnd, Rejection
-from objstore.request_errors import NoSuchName
-from objstore.transaction.journal import Journal
+from objstore.storage.index.rows import EditConditions, EditRow, decode_reasons
+from objstore.storage.transaction.journal import Journal
+from objstore.values.errors import UNREADABLE, CasError
+from objstore.values.request_errors import NoSuchName
 
 __all__ = [
     "changed_since",

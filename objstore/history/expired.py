@@ -1,10 +1,10 @@
 """Find out when and why an edit's content expired, and refuse requests that need it."""
 
-from objstore.index.database import unusable
-from objstore.index.rows import EditRow
 from objstore.model.views import Expiration
-from objstore.request_errors import EditExpired
-from objstore.transaction.journal import Journal
+from objstore.storage.index.database import unusable
+from objstore.storage.index.rows import EditRow
+from objstore.storage.transaction.journal import Journal
+from objstore.values.request_errors import EditExpired
 
 __all__ = ["expiration", "expiration_by", "refuse_expired"]
 

@@ -6,15 +6,15 @@ from collections.abc import Container
 from contextlib import suppress
 from typing import Final
 
-from objstore.git.command import run_git
-from objstore.git.repository import Repository, find_repository, repository_at
+from objstore.disk.git.command import run_git
+from objstore.disk.git.repository import Repository, find_repository, repository_at
 from objstore.history.session_queries import had_agents
 from objstore.model.basic_types import Action, DocumentId, Seq, Status
 from objstore.model.records import Decision, Edit
 from objstore.model.status_report import UnreviewedCommit
 from objstore.model.views import GitEvent
-from objstore.request_errors import AmbiguousName, NoSuchName
-from objstore.transaction.journal import Journal
+from objstore.storage.transaction.journal import Journal
+from objstore.values.request_errors import AmbiguousName, NoSuchName
 from objstore.worktree.git_positions import watched_work_trees
 
 __all__ = [
@@ -141,7 +141,7 @@ def _ignored_worktrees(journal: Journal, repository: Repository, root: str) -> l
                     inside.append(below)
     if not inside or not had_agents(journal):
         return []
-    from objstore.ignore_rules.rule_files import files_left_out
+    from objstore.disk.ignore_rules.rule_files import files_left_out
 
     left_out = files_left_out(journal.tree, [(os.path.join(path, b"file"), False) for path in inside])
     return sorted(path for path in inside if os.path.join(path, b"file") in left_out)

@@ -8,17 +8,17 @@ paths where the file was at that time.
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-from objstore.errors import BlobMissing, CasError
-from objstore.fs.file_state import file_at
+from objstore.disk.fs.file_state import file_at
 from objstore.history.snapshot_check import naming_snapshot
-from objstore.index.ingest import decoded
-from objstore.index.refcounts import held_blobs, written_blobs
 from objstore.model.basic_types import DocumentId, FileState, Seq
 from objstore.model.ids import BlobId
 from objstore.model.records import Decision, Edit, Record, Snapshot, Void
 from objstore.model.relpath import beginning, is_within
 from objstore.model.tree import TreeEntry, entry_at, tree_files
-from objstore.transaction.journal import Journal
+from objstore.storage.index.ingest import decoded
+from objstore.storage.index.refcounts import held_blobs, written_blobs
+from objstore.storage.transaction.journal import Journal
+from objstore.values.errors import BlobMissing, CasError
 
 __all__ = ["all_states", "past_states"]
 

@@ -8,16 +8,16 @@ each is done before the next one is loaded.
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
-from objstore.documents.loader import load_document
-from objstore.errors import FileTooLarge
-from objstore.fastclass import value
+from objstore.history.documents.loader import load_document
 from objstore.history.edit_queries import edit
 from objstore.model.basic_types import DocumentId, Seq, Status, Unit
 from objstore.model.large_file_placeholder import MAX_BLOB, blob_of_text, is_placeholder
 from objstore.model.relpath import folders_of
 from objstore.model.views import EditView
-from objstore.request_errors import NoSuchName, SeriesBroken
-from objstore.transaction.journal import Journal
+from objstore.storage.transaction.journal import Journal
+from objstore.values.errors import FileTooLarge
+from objstore.values.fastclass import value
+from objstore.values.request_errors import NoSuchName, SeriesBroken
 from objstore.weave.document import Document, DocumentVersion
 
 __all__ = ["SeriesStep", "StepState", "by_edit", "series"]

@@ -6,17 +6,17 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Final
 
-from objstore.errors import FileMissing, PathError, PathInvalid, PathOutside
-from objstore.file_changes.open_dirs import first_symlink_on
+from objstore.disk.file_changes.open_dirs import first_symlink_on
 from objstore.history.expired import refuse_expired
-from objstore.index.rows import EditRow
 from objstore.model.basic_types import Seq, Unit, number_of
 from objstore.model.ids import BlobId, hex_prefix_bounds
 from objstore.model.records import Edit
 from objstore.model.relpath import beginning
 from objstore.model.views import State
-from objstore.request_errors import AmbiguousName, NoSuchName
-from objstore.transaction.journal import Journal
+from objstore.storage.index.rows import EditRow
+from objstore.storage.transaction.journal import Journal
+from objstore.values.errors import FileMissing, PathError, PathInvalid, PathOutside
+from objstore.values.request_errors import AmbiguousName, NoSuchName
 
 __all__ = [
     "find_blob",
@@ -102,7 +102,7 @@ def find_state(journal: Journal, spelling: str) -> State:
         # A file's own name may contain an "@".
         with suppress(NoSuchName):
             return _state_at(journal, path, version, spelling)
-        from objstore.dates import moment_of
+        from objstore.values.dates import moment_of
 
         moment = moment_of(version, datetime.now().astimezone())
         at_moment = None if moment is None else _state_at_moment(journal, path, moment)

@@ -5,14 +5,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-from objstore.errors import StoreLinked, StoreNotRegular
-from objstore.fs.nofollow import read_store_file
-from objstore.fs.reserved_names import AGENTS_NAME, EVENTS_NAME, STORE_NAME
+from objstore.disk.fs.nofollow import read_store_file
+from objstore.disk.fs.reserved_names import AGENTS_NAME, EVENTS_NAME, STORE_NAME
 from objstore.history.edit_queries import edit
-from objstore.index.rows import SessionRow, TurnEdit, TurnRow
 from objstore.model.views import SessionView, TurnLines, TurnPrompt, TurnView
-from objstore.request_errors import NoSuchName
-from objstore.transaction.journal import Journal
+from objstore.storage.index.rows import SessionRow, TurnEdit, TurnRow
+from objstore.storage.transaction.journal import Journal
+from objstore.values.errors import StoreLinked, StoreNotRegular
+from objstore.values.request_errors import NoSuchName
 
 __all__ = ["had_agents", "session", "sessions", "turn", "turn_lines", "turn_prompt", "turns"]
 

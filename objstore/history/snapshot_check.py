@@ -4,15 +4,15 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from objstore.errors import UNREADABLE, TreeInvalid
-from objstore.index.refcounts import unexpired
 from objstore.model.ids import BlobId
 from objstore.model.records import Record, Snapshot
 from objstore.model.tree import decode_tree, named_blobs, walk_trees
-from objstore.request_errors import SnapshotUnreadable
+from objstore.storage.index.refcounts import unexpired
+from objstore.values.errors import UNREADABLE, TreeInvalid
+from objstore.values.request_errors import SnapshotUnreadable
 
 if TYPE_CHECKING:
-    from objstore.store.object_store import Store
+    from objstore.storage.store.object_store import Store
 
 __all__ = ["UnreadablePart", "is_tree_readable", "naming_snapshot", "unreadable_parts"]
 

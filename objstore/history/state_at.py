@@ -13,13 +13,13 @@ from typing import Final, NamedTuple, TypeGuard
 
 from objstore.history.expired import refuse_expired
 from objstore.history.snapshot_check import naming_snapshot
-from objstore.log.segment_files import Place
 from objstore.model.basic_types import MAX_INT, DocumentId, FileState
 from objstore.model.records import LEFT_OUT_NOTE, MCPDIFF_SOURCE, Decision, Edit, Record, Snapshot, WrittenFile
 from objstore.model.relpath import beginning, folders_of
 from objstore.model.tree import ExcludedEntry, TreeEntry, entry_at, tree_files
 from objstore.model.views import State
-from objstore.transaction.journal import Journal
+from objstore.storage.log.segment_files import Place
+from objstore.storage.transaction.journal import Journal
 
 __all__ = ["PastFiles", "files_at_moment", "past_files", "state_at_moment"]
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from objstore.fastclass import replace
 from objstore.model.basic_types import Action, DocumentId, Status, Unit
 from objstore.model.records import Decision
 from objstore.model.views import EditView, Verdict
-from objstore.transaction.journal import Journal
+from objstore.storage.transaction.journal import Journal
+from objstore.values.fastclass import replace
 
 __all__ = ["Verdicts"]
 

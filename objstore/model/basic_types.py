@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Final, NewType, TypeAlias
 
-from objstore.fastclass import NamedTuple, value
 from objstore.model.ids import BlobId
+from objstore.values.fastclass import NamedTuple, value
 
 __all__ = [
     "EXTERNAL_CONVERSATION",

@@ -15,10 +15,10 @@ from typing import Final, TypeAlias, TypeVar
 
 import msgpack
 
-from objstore.errors import RecordInvalid
 from objstore.model.basic_types import LINK_MODE, MAX_INT, FileState
 from objstore.model.ids import HASH_SIZE, BlobId
 from objstore.model.ranges import Range
+from objstore.values.errors import RecordInvalid
 
 __all__ = [
     "MAX_MODE",

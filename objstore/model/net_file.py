@@ -5,9 +5,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from objstore.fastclass import NamedTuple, value
 from objstore.model.ids import blob_id
 from objstore.text.forms import NO_FORMS, TextForm
+from objstore.values.fastclass import NamedTuple, value
 
 if TYPE_CHECKING:
     from objstore.model.basic_types import DocumentId, Operation, Seq, Unit

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Final
 
-from objstore.fastclass import NamedTuple
+from objstore.values.fastclass import NamedTuple
 
 __all__ = ["Range", "Ranges", "ranges_of"]
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, assert_never
 
-from objstore.errors import RecordInvalid
 from objstore.model.basic_types import (
     MAX_INT,
     Action,
@@ -51,6 +50,7 @@ from objstore.model.records import (
 )
 from objstore.text.forms import NO_FORMS, TextForm
 from objstore.text.hunks import Hunk
+from objstore.values.errors import RecordInvalid
 
 __all__ = ["decode_record", "encode_record", "written_by"]
 

@@ -7,7 +7,6 @@ field.
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias, assert_never
 
-from objstore.fastclass import NamedTuple, field, value
 from objstore.model.basic_types import (
     Action,
     CommentState,
@@ -23,6 +22,7 @@ from objstore.model.ids import BlobId
 from objstore.model.ranges import Range
 from objstore.text.forms import NO_FORMS, TextForm
 from objstore.text.hunks import Hunk
+from objstore.values.fastclass import NamedTuple, field, value
 
 __all__ = [
     "LEFT_OUT_NOTE",

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from objstore.fastclass import field, value
 from objstore.model.basic_types import Action, ConflictKind, DocumentId, FileState, Origin, Seq, Status, Unit
 from objstore.model.ids import BlobId
 from objstore.model.views import Act, EditView
+from objstore.values.fastclass import field, value
 
 if TYPE_CHECKING:
     from objstore.model.records import Edit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from objstore.fastclass import NamedTuple, value
+from objstore.values.fastclass import NamedTuple, value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

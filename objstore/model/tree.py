@@ -12,11 +12,11 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from objstore.errors import RecordInvalid, TreeInvalid
-from objstore.fastclass import value
 from objstore.model.basic_types import LINK_MODE, FileState, recorded_mode
 from objstore.model.canonical_msgpack import MAX_MODE, MAX_TEXT, Value, decode, encode, unpack
 from objstore.model.ids import HASH_SIZE, BlobId
+from objstore.values.errors import RecordInvalid, TreeInvalid
+from objstore.values.fastclass import value
 
 __all__ = [
     "FOLDER",

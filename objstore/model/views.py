@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from objstore.fastclass import replace, value
 from objstore.model.basic_types import UNKNOWN_AGENT, Origin, Unit
-from objstore.request_errors import EditExpired
+from objstore.values.fastclass import replace, value
+from objstore.values.request_errors import EditExpired
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -13,16 +13,16 @@ from objstore.history.edit_queries import edit
 from objstore.model.basic_types import Action, Status, Unit
 from objstore.model.records import DECISION_NOTE, Decision, WrittenFile
 from objstore.model.views import Act
-from objstore.store.write_batch import now
+from objstore.storage.store.write_batch import now
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from objstore.calls.tracked_call import Call
     from objstore.model.records import Edit
     from objstore.model.results import CallOutcome
     from objstore.model.views import EditView
-    from objstore.transaction.journal import Journal
+    from objstore.review.calls.tracked_call import Call
+    from objstore.storage.transaction.journal import Journal
 
 __all__ = ["act", "commit_act"]
 

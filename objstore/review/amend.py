@@ -3,20 +3,20 @@
 import os
 from collections.abc import Sequence
 
-from objstore.calls.deciders import marks
-from objstore.calls.tracked_call import Call
-from objstore.errors import FileChanged
 from objstore.history.edit_queries import edit
 from objstore.model.basic_types import Operation, Origin, Seq, Status
 from objstore.model.ids import BlobId
 from objstore.model.results import CallInfo, CallOutcome
-from objstore.request_errors import EditAway, NotAmendable
 from objstore.review.acts import commit_act
+from objstore.review.calls.deciders import marks
+from objstore.review.calls.tracked_call import Call
+from objstore.storage.transaction.journal import Journal
 from objstore.text.diff import diff_lines
 from objstore.text.forms import expressed, form_of, is_binary, shown_lines
 from objstore.text.hunks import Hunk
 from objstore.text.rebase import RebaseConflict
-from objstore.transaction.journal import Journal
+from objstore.values.errors import FileChanged
+from objstore.values.request_errors import EditAway, NotAmendable
 
 __all__ = ["amend", "amendable_path"]
 

@@ -12,15 +12,15 @@ from typing import Final
 
 from msgpack import packb, unpackb
 
-from objstore.errors import CasError, StoreLinked, StoreNotRegular
-from objstore.fs.nofollow import read_store_file, write_derived_file
-from objstore.fs.reserved_names import NAMES_NAME, STORE_NAME
+from objstore.disk.fs.nofollow import read_store_file, write_derived_file
+from objstore.disk.fs.reserved_names import NAMES_NAME, STORE_NAME
 from objstore.model.ids import HASH_SIZE, BlobId, blob_id
-from objstore.needs.broken_names import BrokenName, Program, broken_names
-from objstore.needs.languages import Language, Names, languages
-from objstore.needs.script_names import DECLARES_GLOBAL
-from objstore.transaction.journal import Journal
-from objstore.trial.covered import covered_tree
+from objstore.review.trial.covered import covered_tree
+from objstore.storage.transaction.journal import Journal
+from objstore.text.needs.broken_names import BrokenName, Program, broken_names
+from objstore.text.needs.languages import Language, Names, languages
+from objstore.text.needs.script_names import DECLARES_GLOBAL
+from objstore.values.errors import CasError, StoreLinked, StoreNotRegular
 
 __all__ = ["Sources"]
 

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final
 
-from objstore.errors import CasError
-from objstore.fastclass import replace
-from objstore.fs.nofollow import read_store_file, write_derived_file
-from objstore.fs.reserved_names import AGENTS_NAME, STORE_NAME
+from objstore.disk.fs.nofollow import read_store_file, write_derived_file
+from objstore.disk.fs.reserved_names import AGENTS_NAME, STORE_NAME
+from objstore.disk.witnesses.remarks import HEARD, LEFT_OUT, LOST_REPORTS, SILENT, Remark, forget_remarks, remarks
 from objstore.model.records import Decision, Edit, Expiry, Mark, SettingChange
 from objstore.model.status_report import Caution, Cautions, Silence
-from objstore.transaction.journal import Journal
-from objstore.witnesses.remarks import HEARD, LEFT_OUT, LOST_REPORTS, SILENT, Remark, forget_remarks, remarks
+from objstore.storage.transaction.journal import Journal
+from objstore.values.errors import CasError
+from objstore.values.fastclass import replace
 
 __all__ = ["ACKNOWLEDGED", "SAID", "cautions", "note"]
 
@@ -56,7 +56,7 @@ def note(journal: Journal, known: str, shown: Cautions) -> None:
             _write(journal, name, replace(shown, remarks=0))
 
     if known == ACKNOWLEDGED and any(each.silence and each.silence.lacks == LOST_REPORTS for each in shown.items):
-        from objstore.calls.evidence_log import log_of  # a status, which reads cautions, has no need of it
+        from objstore.review.calls.evidence_log import log_of  # a status, which reads cautions, has no need of it
 
         log_of(journal).acknowledge_loss()
     with suppress(OSError, CasError):

@@ -5,16 +5,16 @@ A claim changes no file. What a person claims is accepted; what is claimed for a
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-from objstore.fastclass import value
 from objstore.history.edit_queries import edit
 from objstore.history.session_queries import session as session_view
 from objstore.model.basic_types import UNKNOWN_AGENT, Action, Origin, Seq, Status, Unit
 from objstore.model.records import Decision, Edit, WrittenFile
 from objstore.model.results import Decided, NothingToDo
 from objstore.model.views import EditView
-from objstore.request_errors import NotClaimable
-from objstore.store.write_batch import now
-from objstore.transaction.journal import Journal
+from objstore.storage.store.write_batch import now
+from objstore.storage.transaction.journal import Journal
+from objstore.values.fastclass import value
+from objstore.values.request_errors import NotClaimable
 
 __all__ = ["Claim", "claim", "leave_unattributed", "reattribute"]
 

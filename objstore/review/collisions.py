@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from objstore.fs.reserved_names import AGENTS_NAME, JOINED_NAME, STORE_NAME
-from objstore.index.rows import EditConditions, PendingEdit
+from objstore.disk.fs.reserved_names import AGENTS_NAME, JOINED_NAME, STORE_NAME
 from objstore.model.status_report import Collision
+from objstore.storage.index.rows import EditConditions, PendingEdit
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from objstore.model.basic_types import DocumentId, Seq
-    from objstore.transaction.journal import Journal
+    from objstore.storage.transaction.journal import Journal
 
 __all__ = ["collisions"]
 
@@ -48,7 +48,7 @@ def _owners(journal: Journal, numbers: Iterable[int]) -> dict[int, int]:
     if not os.path.lexists(os.path.join(journal.tree.root, STORE_NAME, AGENTS_NAME, JOINED_NAME)):
         return {}
     # Imported only now: a status would wait for it, and mostly no conversation has joined another one.
-    from objstore.calls.open_calls import OpenCalls
+    from objstore.review.calls.open_calls import OpenCalls
 
     index, calls = journal.store.index, OpenCalls(journal)
     owners: dict[int, int] = {}

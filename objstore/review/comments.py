@@ -8,20 +8,20 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from objstore.calls.edit_recorder import new_conversation
-from objstore.documents.loader import load_document
-from objstore.errors import UNREADABLE, FileChanged, HistoryBroken
-from objstore.fastclass import replace
+from objstore.history.documents.loader import load_document
 from objstore.history.expired import refuse_expired
 from objstore.history.revspec import recorded_path
-from objstore.index.rows import CommentRow
 from objstore.model.basic_types import CommentState, DocumentId, Seq, Unit
 from objstore.model.records import Anchor, Comment, Mark
 from objstore.model.views import CommentView, UnreportedComments
-from objstore.request_errors import LineMissing, NoSuchName
-from objstore.store.write_batch import now
-from objstore.transaction.journal import Journal
-from objstore.transaction.space_reserve import with_reserve
+from objstore.review.calls.edit_recorder import new_conversation
+from objstore.storage.index.rows import CommentRow
+from objstore.storage.store.write_batch import now
+from objstore.storage.transaction.journal import Journal
+from objstore.storage.transaction.space_reserve import with_reserve
+from objstore.values.errors import UNREADABLE, FileChanged, HistoryBroken
+from objstore.values.fastclass import replace
+from objstore.values.request_errors import LineMissing, NoSuchName
 from objstore.weave.document import Document
 from objstore.worktree.external_changes import found_changes
 from objstore.worktree.mounts import require_mounted

@@ -5,12 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from objstore.documents.marked_text import units_set_aside, written_by
-from objstore.errors import DiskFull, FileExists, NoSpaceToRecord
-from objstore.fastclass import field, replace, value
+from objstore.history.documents.marked_text import units_set_aside, written_by
 from objstore.history.edit_queries import decision, edit, short_decisions, statuses_before
 from objstore.history.expired import refuse_expired
-from objstore.index.rows import EditRow
 from objstore.model.basic_types import Action, DocumentId, OnExternal, Origin, Seq, Status, Unit
 from objstore.model.ids import BlobId
 from objstore.model.records import Decision
@@ -26,13 +23,16 @@ from objstore.model.results import (
     NothingToDo,
 )
 from objstore.model.views import Act, DecisionInForce, HistoryEnd, reason_with_broken
-from objstore.planning.plan import Plan
-from objstore.planning.planner import Planner, require_expected
-from objstore.request_errors import CheckedElse, DecidedMeanwhile, EditAway, NoSuchName
 from objstore.review.acts import act
-from objstore.store.write_batch import Batch
-from objstore.transaction.journal import Journal
-from objstore.transaction.space_reserve import release_reserve
+from objstore.review.planning.plan import Plan
+from objstore.review.planning.planner import Planner, require_expected
+from objstore.storage.index.rows import EditRow
+from objstore.storage.store.write_batch import Batch
+from objstore.storage.transaction.journal import Journal
+from objstore.storage.transaction.space_reserve import release_reserve
+from objstore.values.errors import DiskFull, FileExists, NoSpaceToRecord
+from objstore.values.fastclass import field, replace, value
+from objstore.values.request_errors import CheckedElse, DecidedMeanwhile, EditAway, NoSuchName
 
 __all__ = ["DecisionRequest", "FindBroken", "act_numbered", "decide", "in_force"]
 

@@ -6,10 +6,7 @@ edits of the person's own, together with a decision on them, so that an undo can
 
 import os
 
-from objstore.calls.tracked_call import Call
-from objstore.errors import FileChanged
-from objstore.fastclass import replace
-from objstore.file_changes.open_dirs import first_symlink_on
+from objstore.disk.file_changes.open_dirs import first_symlink_on
 from objstore.history.edit_queries import edits
 from objstore.history.session_queries import turn
 from objstore.history.state_at import PastFiles, past_files
@@ -17,7 +14,10 @@ from objstore.model.basic_types import FileState, OnExternal, Origin, Status, Un
 from objstore.model.results import CallInfo, CallOutcome, ExternalChanges
 from objstore.model.views import EditFilter, EditView, TurnView
 from objstore.review.acts import commit_act
-from objstore.transaction.journal import Journal
+from objstore.review.calls.tracked_call import Call
+from objstore.storage.transaction.journal import Journal
+from objstore.values.errors import FileChanged
+from objstore.values.fastclass import replace
 from objstore.worktree.external_changes import found_changes
 from objstore.worktree.mounts import require_mounted
 

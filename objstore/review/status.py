@@ -8,8 +8,7 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from objstore.errors import CasError, DiskFailed, PathError, StoreDamaged
-from objstore.fs.reserved_names import AGENTS_NAME, EVENTS_NAME, OPEN_CALL_PREFIX, STORE_NAME
+from objstore.disk.fs.reserved_names import AGENTS_NAME, EVENTS_NAME, OPEN_CALL_PREFIX, STORE_NAME
 from objstore.model.basic_types import Action, CommentState, Status
 from objstore.model.status_report import (
     Caution,
@@ -22,6 +21,7 @@ from objstore.model.status_report import (
     UnresolvedMarkers,
     UnreviewedCommit,
 )
+from objstore.values.errors import CasError, DiskFailed, PathError, StoreDamaged
 from objstore.worktree.dirty_files import changed_tips
 from objstore.worktree.external_changes import found_changes
 from objstore.worktree.mounts import absent_folders, is_absent
@@ -30,12 +30,12 @@ from objstore.worktree.mounts import absent_folders, is_absent
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from objstore.index.rows import PendingEdit
-    from objstore.log.segment_files import Place
     from objstore.model.basic_types import DocumentId
     from objstore.model.results import ExternalChange
-    from objstore.store.object_store import Store
-    from objstore.transaction.journal import Journal
+    from objstore.storage.index.rows import PendingEdit
+    from objstore.storage.log.segment_files import Place
+    from objstore.storage.store.object_store import Store
+    from objstore.storage.transaction.journal import Journal
 
 __all__ = ["external_changes", "report", "running_calls", "unresolved_markers"]
 
@@ -58,8 +58,8 @@ def report(journal: Journal) -> StatusReport:
 
 
 def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unreadable: tuple[str, ...]) -> StatusReport:
-    from objstore.ignore_rules.secret_files import secret_files
     from objstore.review.collisions import collisions
+    from objstore.worktree.secret_files import secret_files
 
     index = journal.store.index
     counts = index.edits.counts()
@@ -104,7 +104,7 @@ def running_calls(journal: Journal) -> tuple[RunningCall, ...]:
     """
     if not _has_open_calls(journal.tree.root):
         return ()
-    from objstore.calls.open_calls import CallKind, OpenCalls
+    from objstore.review.calls.open_calls import CallKind, OpenCalls
 
     calls = sorted(OpenCalls(journal).calls().values(), key=lambda call: call.began)
     return tuple(
@@ -205,7 +205,7 @@ def _committed(journal: Journal) -> CommitAcceptance | None:
 
 
 def _cautions(journal: Journal) -> tuple[Caution, ...]:
-    from objstore.witnesses.remarks import has_remarks
+    from objstore.disk.witnesses.remarks import has_remarks
 
     if not journal.store.index.cautions.newest() and not has_remarks(journal.tree.root):
         return ()
@@ -215,12 +215,12 @@ def _cautions(journal: Journal) -> tuple[Caution, ...]:
 
 
 def _changed_policies(journal: Journal) -> tuple[str, ...]:
-    from objstore.config.setting_sources import settings_files
+    from objstore.disk.config.setting_sources import settings_files
 
     is_written = os.path.lexists(settings_files(journal.tree.root)[0])
     if not is_written and not journal.store.index.settings.changes():
         return ()
-    from objstore.calls import policies
+    from objstore.review.calls import policies
 
     return tuple(policies.changed_outside(journal.tree.root, journal.store))
 
@@ -230,7 +230,7 @@ def unresolved_markers(journal: Journal) -> tuple[UnresolvedMarkers, ...]:
     marker_rows = [row for row in journal.store.index.edits.with_markers() if row.status.is_live]
     if not marker_rows:
         return ()
-    from objstore.documents.marked_text import markers_still_in_file
+    from objstore.history.documents.marked_text import markers_still_in_file
 
     found = (markers_still_in_file(journal, row) for row in marker_rows)
     return tuple(markers for markers in found if markers is not None)
@@ -238,13 +238,13 @@ def unresolved_markers(journal: Journal) -> tuple[UnresolvedMarkers, ...]:
 
 def _reclaimable(journal: Journal) -> Reclaimable:
     """Return what garbage collection could free, from numbers that the index keeps."""
-    from objstore.config.setting_sources import RetentionLimits, is_anything_set
+    from objstore.disk.config.setting_sources import RetentionLimits, is_anything_set
 
     index = journal.store.index
     unheld, free_bytes = index.blobs.unheld()
     limits, unreadable, old_edits = RetentionLimits(), "", 0
     if is_anything_set(journal.tree.root):
-        from objstore.config.config_files import limits_of
+        from objstore.disk.config.config_files import limits_of
 
         try:
             limits = limits_of(journal.tree.root)
@@ -305,8 +305,8 @@ def _stable_changes(
 
 def _written(store: Store, since: Place) -> set[str]:
     """Return the paths that records after a place in the log have changed, except external edits."""
-    from objstore.index.ingest import decoded
     from objstore.model.records import Decision, Edit
+    from objstore.storage.index.ingest import decoded
 
     paths: set[bytes | None] = set()
     with suppress(StoreDamaged):  # the place no longer exists
@@ -353,7 +353,7 @@ def _scanned(journal: Journal, found: list[ExternalChange], naming: Collection[s
     unnamed = [change for change in found if change.path not in naming]
     if not unnamed:
         return found
-    from objstore.ignore_rules.rule_files import files_left_out
+    from objstore.disk.ignore_rules.rule_files import files_left_out
 
     left_out = files_left_out(journal.tree, [(os.fsencode(change.path), change.found is None) for change in unnamed])
     return [change for change in found if change.path in naming or os.fsencode(change.path) not in left_out]

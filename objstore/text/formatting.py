@@ -10,8 +10,8 @@ import tokenize
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from objstore.fastclass import value
 from objstore.text.forms import is_either_binary
+from objstore.values.fastclass import value
 
 __all__ = ["is_reformatted"]
 

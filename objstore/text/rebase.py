@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Final
 
-from objstore.fastclass import replace, value
 from objstore.text.diff import diff_lines
 from objstore.text.hunks import Hunk, inserted_texts
 from objstore.text.lines import closed, is_closed, lines_end, split_lines
+from objstore.values.fastclass import replace, value
 
 __all__ = ["RebaseConflict", "Rebased", "TextStep", "compared", "rebased"]
 

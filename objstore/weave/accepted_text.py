@@ -10,12 +10,12 @@ from bisect import bisect_right
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from objstore.fastclass import value, variable
 from objstore.model.basic_types import Status, Unit
 from objstore.model.net_file import ChangeKind, LineWriters
 from objstore.text.forms import is_either_binary
 from objstore.text.hunks import Hunk
 from objstore.text.lines import is_closed, split_lines
+from objstore.values.fastclass import value, variable
 from objstore.weave.document import NO_EDIT
 from objstore.weave.net_changes import NetRuns, Piece, net_pieces
 

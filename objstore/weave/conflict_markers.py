@@ -11,9 +11,9 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from objstore.fastclass import value, variable
 from objstore.text.hunks import Hunk
 from objstore.text.lines import split_lines
+from objstore.values.fastclass import value, variable
 from objstore.weave.runs import text_of
 
 if TYPE_CHECKING:

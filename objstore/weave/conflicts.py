@@ -31,8 +31,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from objstore.fastclass import value
 from objstore.model.basic_types import ConflictKind
+from objstore.values.fastclass import value
 from objstore.weave.reinsertion import other_forms, overruled_deleters
 from objstore.weave.runs import Needs, text_of
 

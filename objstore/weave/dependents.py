@@ -5,7 +5,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
-from objstore.fastclass import value
+from objstore.values.fastclass import value
 from objstore.weave.line_weave import UnitIndex
 
 if TYPE_CHECKING:

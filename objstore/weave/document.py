@@ -9,8 +9,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
 
-from objstore.errors import HistoryBroken
-from objstore.fastclass import replace, value
 from objstore.model.basic_types import MAX_INT, ConflictKind, DocumentId, Seq, Status, Unit
 from objstore.model.ids import BlobId
 from objstore.model.large_file_placeholder import blob_of_text, is_placeholder, mixes_placeholders
@@ -20,6 +18,8 @@ from objstore.model.results import Conflict, Notice
 from objstore.text.diff import diff_lines
 from objstore.text.forms import TextForm, encoded, expressed, is_binary, lines_of
 from objstore.text.splice import Splice
+from objstore.values.errors import HistoryBroken
+from objstore.values.fastclass import replace, value
 from objstore.weave.conflict_markers import Labels, MarkedText
 from objstore.weave.dependents import Cascade, cascade
 from objstore.weave.line_weave import BASE, UnitIndex, Weave, WeaveConflict

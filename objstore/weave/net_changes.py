@@ -14,10 +14,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from objstore.fastclass import value
 from objstore.text.diff import diff_lines
 from objstore.text.hunks import Hunk
 from objstore.text.lines import common_affixes, shared_ends
+from objstore.values.fastclass import value
 from objstore.weave.runs import text_of
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final
 
-from objstore.fastclass import value
 from objstore.model.basic_types import Seq, Status, Unit
 from objstore.model.large_file_placeholder import is_placeholder
 from objstore.text.diff import diff_lines
 from objstore.text.forms import expressed, form_of, is_either_binary, lines_of, shown_lines
 from objstore.text.lines import split_lines
+from objstore.values.fastclass import value
 from objstore.weave.document import Document
 from objstore.weave.runs import WeaveUnit
 

@@ -7,7 +7,7 @@ from objstore.model.basic_types import DocumentId, FileState
 from objstore.model.ids import BlobId
 from objstore.model.relpath import beginning, joined
 from objstore.model.tree import ExcludedEntry, TreeEntry, decode_tree, entry_at, entry_in, leaves_names_out
-from objstore.transaction.journal import Journal
+from objstore.storage.transaction.journal import Journal
 
 if TYPE_CHECKING:
     from objstore.worktree.walk import SkippedPath

@@ -13,7 +13,7 @@ from functools import cache
 from itertools import repeat
 from typing import Any, Final
 
-from objstore.fs.stat_signature import pack_signatures, read_signature_fields
+from objstore.disk.fs.stat_signature import pack_signatures, read_signature_fields
 
 __all__ = ["StatTable", "is_single", "open_stat_table"]
 

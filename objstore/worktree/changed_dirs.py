@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from objstore.fs.stat_signature import FolderKey, FolderSignature, pack_signatures, read_signature_fields
+from objstore.disk.fs.stat_signature import FolderKey, FolderSignature, pack_signatures, read_signature_fields
 
 if TYPE_CHECKING:
     from objstore.worktree.batch_stat import StatTable

@@ -8,9 +8,9 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Final, Self
 
-from objstore.fastclass import variable
-from objstore.fs.stat_signature import COLUMNS, StatSignature, changed_since, put_signature, signature_at
+from objstore.disk.fs.stat_signature import COLUMNS, StatSignature, changed_since, put_signature, signature_at
 from objstore.model.ids import HASH_SIZE, BlobId
+from objstore.values.fastclass import variable
 from objstore.worktree.stat_cache import UNKNOWN, CachedFolder
 
 __all__ = ["FolderFiles"]

@@ -13,21 +13,27 @@ import time
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from objstore.errors import CasError
-from objstore.fastclass import NamedTuple
-from objstore.fs.file_state import disk_state
-from objstore.fs.stat_signature import StatSignature, pack_signatures, read_signature_fields
-from objstore.index.queries.stat_queries import CleanFolder, CleanFolders, digest, folder_of, folder_signature_of
-from objstore.index.rows import RecordedFileStat, Tip
+from objstore.disk.fs.file_state import disk_state
+from objstore.disk.fs.stat_signature import StatSignature, pack_signatures, read_signature_fields
 from objstore.model.basic_types import DocumentId, FileState, recorded_mode
 from objstore.model.ids import BlobId
 from objstore.model.relpath import beginning
+from objstore.storage.index.queries.stat_queries import (
+    CleanFolder,
+    CleanFolders,
+    digest,
+    folder_of,
+    folder_signature_of,
+)
+from objstore.storage.index.rows import RecordedFileStat, Tip
+from objstore.values.errors import CasError
+from objstore.values.fastclass import NamedTuple
 from objstore.worktree.changed_dirs import changed_folders
 
 if TYPE_CHECKING:
     from collections.abc import Sequence, Set as AbstractSet
 
-    from objstore.transaction.journal import Journal
+    from objstore.storage.transaction.journal import Journal
 
 __all__ = ["changed_tips"]
 

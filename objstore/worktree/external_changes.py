@@ -3,12 +3,12 @@
 import os
 from collections.abc import Iterable
 
-from objstore.fs.confined_path import FileOnDisk
-from objstore.fs.file_state import file_at
-from objstore.index.rows import Tip
+from objstore.disk.fs.confined_path import FileOnDisk
+from objstore.disk.fs.file_state import file_at
 from objstore.model.basic_types import FileState, is_other_kind
 from objstore.model.results import ExternalChange
-from objstore.transaction.journal import Journal
+from objstore.storage.index.rows import Tip
+from objstore.storage.transaction.journal import Journal
 
 __all__ = ["concerns_disk", "external_view", "found_at", "found_changes"]
 

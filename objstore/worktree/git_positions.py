@@ -11,11 +11,9 @@ from typing import Final
 
 from msgpack import UnpackException, packb, unpackb
 
-from objstore.errors import CasError, StoreLinked, StoreNotRegular
-from objstore.fastclass import replace, value
-from objstore.fs.nofollow import read_store_file, write_derived_file
-from objstore.fs.reserved_names import STORE_NAME
-from objstore.git.repository import (
+from objstore.disk.fs.nofollow import read_store_file, write_derived_file
+from objstore.disk.fs.reserved_names import STORE_NAME
+from objstore.disk.git.repository import (
     Position,
     ReflogEntry,
     Repository,
@@ -25,7 +23,9 @@ from objstore.git.repository import (
     repository_at,
     repository_in,
 )
-from objstore.transaction.journal import Journal
+from objstore.storage.transaction.journal import Journal
+from objstore.values.errors import CasError, StoreLinked, StoreNotRegular
+from objstore.values.fastclass import replace, value
 
 __all__ = ["GitPositions", "Movement", "watch_repositories", "watched_work_trees"]
 

@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import Final
 
-from objstore.errors import CasError, NotMounted, StoreLinked, StoreNotRegular
-from objstore.fs.nofollow import read_store_file, write_derived_file
-from objstore.fs.reserved_names import MOUNTS_NAME, STORE_NAME
+from objstore.disk.fs.nofollow import read_store_file, write_derived_file
+from objstore.disk.fs.reserved_names import MOUNTS_NAME, STORE_NAME
 from objstore.model.relpath import is_within
-from objstore.transaction.journal import Journal
+from objstore.storage.transaction.journal import Journal
+from objstore.values.errors import CasError, NotMounted, StoreLinked, StoreNotRegular
 
 __all__ = ["absent_folders", "is_absent", "note_mounts", "require_mounted", "unseen_folders"]
 

@@ -5,19 +5,19 @@ import time
 from contextlib import suppress
 from typing import Final
 
-from objstore.errors import CasError, DiskFailed, PermissionRefused
-from objstore.fs.nofollow import open_store_folder, write_derived_file
-from objstore.fs.reserved_names import STAT_CACHE_NAME, STORE_NAME
-from objstore.ignore_rules.rule_files import IgnoreReader, RepositoryIndex
-from objstore.ignore_rules.scan_rules import ScanRules, rules_of_workspace
-from objstore.ignore_rules.secret_files import note_left_out
-from objstore.index.queries.stat_queries import JournalPosition
+from objstore.disk.fs.nofollow import open_store_folder, write_derived_file
+from objstore.disk.fs.reserved_names import STAT_CACHE_NAME, STORE_NAME
+from objstore.disk.ignore_rules.rule_files import IgnoreReader, RepositoryIndex
+from objstore.disk.ignore_rules.scan_rules import ScanRules, rules_of_workspace
+from objstore.disk.witnesses.remarks import LEFT_OUT, add_remarks
 from objstore.model.ids import BlobId
 from objstore.model.relpath import folders_above, joined
 from objstore.model.tree import ExcludedEntry, TreeEntry, entry_at
-from objstore.transaction.journal import Journal
-from objstore.witnesses.remarks import LEFT_OUT, add_remarks
+from objstore.storage.index.queries.stat_queries import JournalPosition
+from objstore.storage.transaction.journal import Journal
+from objstore.values.errors import CasError, DiskFailed, PermissionRefused
 from objstore.worktree.mounts import note_mounts
+from objstore.worktree.secret_files import note_left_out
 from objstore.worktree.stat_cache import UNKNOWN, StatCache
 from objstore.worktree.walk import Keep, ReadFile, ScanLimits, TreeWalk
 

@@ -12,11 +12,9 @@ from typing import Any, Final, Self
 
 from msgpack import packb, unpackb
 
-from objstore.errors import StoreLinked, StoreNotRegular
-from objstore.fastclass import NamedTuple, variable
-from objstore.fs.nofollow import read_store_file
-from objstore.fs.reserved_names import STAT_CACHE_NAME
-from objstore.fs.stat_signature import (
+from objstore.disk.fs.nofollow import read_store_file
+from objstore.disk.fs.reserved_names import STAT_CACHE_NAME
+from objstore.disk.fs.stat_signature import (
     SIGNATURE_SIZE,
     FolderKey,
     FolderSignature,
@@ -25,10 +23,12 @@ from objstore.fs.stat_signature import (
     signature_at,
     unpack_signatures,
 )
-from objstore.ignore_rules.gitignore import IgnoreTexts
+from objstore.disk.ignore_rules.gitignore import IgnoreTexts
 from objstore.model.basic_types import MAX_INT
 from objstore.model.ids import HASH_SIZE, BlobId, blob_id
 from objstore.model.relpath import folders_above, is_within, joined
+from objstore.values.errors import StoreLinked, StoreNotRegular
+from objstore.values.fastclass import NamedTuple, variable
 
 __all__ = ["UNKNOWN", "CachedFolder", "ChangedNames", "StatCache"]
 

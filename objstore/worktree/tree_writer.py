@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 from objstore.model.ids import BlobId, blob_id
 from objstore.model.relpath import folders_above, joined
 from objstore.model.tree import FOLDER, ExcludedEntry, TreeEntry, encode_tree
-from objstore.store.write_batch import Batch
-from objstore.transaction.journal import Journal
+from objstore.storage.store.write_batch import Batch
+from objstore.storage.transaction.journal import Journal
 from objstore.worktree.stat_cache import UNKNOWN, CachedFolder
 from objstore.worktree.walk import ReadFile, TreeWalk
 
@@ -46,14 +46,14 @@ class ContentWriter:
         A large file is stored at once: later it may have changed, and the other files of its piece would wait for it.
         """
         if read.source is not None and not self._is_locked:
-            from objstore.transaction.prestore import prestore_blob
+            from objstore.storage.transaction.prestore import prestore_blob
 
             prestore_blob(self._journal, read.blob, read.source, read.base)
         elif read.source is not None and not self._journal.store.has(read.blob):
             if not self._store_large:
                 self.large.append(read.path)
                 return
-            from objstore.store.large_blob_writer import append_chunks, store_large_blob
+            from objstore.storage.store.large_blob_writer import append_chunks, store_large_blob
 
             store = self._journal.store
             append_chunks(store, *store_large_blob(store, read.blob, read.source, read.base))

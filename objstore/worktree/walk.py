@@ -15,33 +15,33 @@ from heapq import heappop, heappush
 from operator import methodcaller
 from typing import Final, NamedTuple
 
-from objstore.errors import CasError, FileChanged, FileMissing, PermissionRefused
-from objstore.fastclass import field, value, variable
-from objstore.fs.confined_path import ResolvedPath, Tree
-from objstore.fs.content_source import FileSource, Source
-from objstore.fs.disk import failure, is_absence
-from objstore.fs.file_state import state_at
-from objstore.fs.reserved_names import is_reserved
-from objstore.fs.stat_signature import (
+from objstore.disk.fs.confined_path import ResolvedPath, Tree
+from objstore.disk.fs.content_source import FileSource, Source
+from objstore.disk.fs.disk import failure, is_absence
+from objstore.disk.fs.file_state import state_at
+from objstore.disk.fs.reserved_names import is_reserved
+from objstore.disk.fs.stat_signature import (
     FolderKey,
     StatSignature,
     newest_ctime,
     pack_signatures,
     read_signature_fields,
 )
-from objstore.ignore_rules.gitignore import REBUILT_FOLDERS, TAGS, IgnoreTexts, Rules, Verdict
-from objstore.ignore_rules.rule_files import (
+from objstore.disk.ignore_rules.gitignore import REBUILT_FOLDERS, TAGS, IgnoreTexts, Rules, Verdict
+from objstore.disk.ignore_rules.rule_files import (
     RULE_FILES,
     IgnoreReader,
     RepositoryIndex,
     folder_at,
     nearest_repository,
 )
-from objstore.ignore_rules.scan_rules import ScanRules
+from objstore.disk.ignore_rules.scan_rules import ScanRules
 from objstore.model.basic_types import Progress, ignore_progress
 from objstore.model.ids import BlobId, blob_id
 from objstore.model.large_file_placeholder import is_placeholder
 from objstore.model.relpath import folders_above, is_within, joined
+from objstore.values.errors import CasError, FileChanged, FileMissing, PermissionRefused
+from objstore.values.fastclass import field, value, variable
 from objstore.worktree.changed_dirs import changed_folders, key_of
 from objstore.worktree.stat_cache import UNKNOWN, CachedFolder, ChangedNames, StatCache
 

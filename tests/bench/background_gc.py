@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from objstore import Action, CallInfo, Configuration, Operation, Unit, Workspace
-from objstore.fs.disk import Disk
+from objstore.disk.fs.disk import Disk
 from tests.bench.measure import Milliseconds, Report
 from tests.bench.peers import peers
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from objstore import FileState, Hunk, Operation, Origin, Workspace, blob_id
-from objstore.calls.edit_recorder import Change, Recorder, Version
-from objstore.fs.disk import Disk
-from objstore.transaction.journal import Journal
+from objstore.disk.fs.disk import Disk
+from objstore.review.calls.edit_recorder import Change, Recorder, Version
+from objstore.storage.transaction.journal import Journal
 
 if TYPE_CHECKING:
     from objstore.model.basic_types import DocumentId

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from objstore import BlobId, blob_id
-from objstore.fs.disk import Disk
+from objstore.agents.record import renew_baseline
+from objstore.disk.fs.disk import Disk
+from objstore.history.snapshots.catalog import delete
 from objstore.model.records import Snapshot
 from objstore.model.tree import FOLDER, TreeEntry, encode_tree
-from objstore.snapshots.catalog import delete
-from objstore.store.create import create_workspace
-from objstore.store.write_batch import now
-from objstore.tracking.record import renew_baseline
-from objstore.transaction.journal import Journal
+from objstore.storage.store.create import create_workspace
+from objstore.storage.store.write_batch import now
+from objstore.storage.transaction.journal import Journal
 
 __all__ = ["OpenStore", "Peer", "content", "is_kept", "keys_of", "peers"]
 
@@ -103,9 +103,9 @@ class _Ours:
     name = "ours"
     most = 10_000_000
     opening = """
-import objstore.log.blob_reader, objstore.log.blob_codec
-from objstore.fs.disk import Disk
-from objstore.transaction.journal import Journal
+import objstore.storage.log.blob_reader, objstore.storage.log.blob_codec
+from objstore.disk.fs.disk import Disk
+from objstore.storage.transaction.journal import Journal
 # open
 journal = Journal(ROOT, Disk())
 found = journal.store.blob(bytes.fromhex(KEY))
@@ -141,8 +141,9 @@ found = journal.store.blob(bytes.fromhex(KEY))
 
     def collect(self, root: Path) -> list[str]:
         code = (
-            "import sys\nfrom objstore.fs.disk import Disk\nfrom objstore.transaction.journal import Journal\n"
-            "from objstore.retention.compaction import compact, plan_compaction\n"
+            "import sys\nfrom objstore.disk.fs.disk import Disk\n"
+            "from objstore.storage.transaction.journal import Journal\n"
+            "from objstore.upkeep.retention.compaction import compact, plan_compaction\n"
             "journal = Journal(sys.argv[1], Disk())\nassert compact(journal, plan_compaction(journal)).is_done"
         )
         return [sys.executable, "-c", code, str(root)]

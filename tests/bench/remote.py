@@ -19,14 +19,14 @@ import obstore
 from obstore.store import from_url
 
 from objstore import Action, Hunk, Seq, Status, Unit, Workspace
-from objstore.fs.disk import Disk
-from objstore.log.segment_files import segment_name
-from objstore.remote.bucket import local_path, open_bucket
-from objstore.remote.decisions import Ledger, RemoteDecision, append, new_nonce
-from objstore.remote.keys import Lane, lane_of
-from objstore.remote.pull import fetch, mirror
-from objstore.remote.push import Pushed, in_parallel, push
-from objstore.transaction.journal import Journal
+from objstore.disk.fs.disk import Disk
+from objstore.storage.log.segment_files import segment_name
+from objstore.storage.transaction.journal import Journal
+from objstore.upkeep.remote.bucket import local_path, open_bucket
+from objstore.upkeep.remote.decisions import Ledger, RemoteDecision, append, new_nonce
+from objstore.upkeep.remote.keys import Lane, lane_of
+from objstore.upkeep.remote.pull import fetch, mirror
+from objstore.upkeep.remote.push import Pushed, in_parallel, push
 from tests.bench.bulk import Bulk
 from tests.bench.measure import Report, timed_in_turn
 from tests.support.buckets import FailingBucket
@@ -35,7 +35,7 @@ from tests.support.crash_scenarios import write
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from objstore.remote.heads import Head, Seen
+    from objstore.upkeep.remote.heads import Head, Seen
 
 __all__ = ["bench_remote"]
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from objstore import CallInfo, Workspace
-from objstore.fs.disk import Disk
+from objstore.disk.fs.disk import Disk
 from objstore.model.ids import BlobId
-from objstore.transaction.journal import Journal
+from objstore.storage.transaction.journal import Journal
 from tests.bench.measure import Report, timed
 
 __all__ = ["bench_repack"]

@@ -9,10 +9,10 @@ from shutil import rmtree
 from typing import Final
 
 from objstore import Action, CallInfo, Decided, Hunk, Operation, Seq, Unit, Workspace
-from objstore.documents.loader import load_document
-from objstore.fs.disk import Disk
+from objstore.disk.fs.disk import Disk
+from objstore.history.documents.loader import load_document
 from objstore.model.basic_types import DocumentId, Status
-from objstore.transaction.journal import Journal
+from objstore.storage.transaction.journal import Journal
 from objstore.weave.document import Document
 from tests.bench.bulk import Bulk
 from tests.bench.measure import Report, timed, timed_in_turn

@@ -28,13 +28,13 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from objstore.needs.broken_names import Program, broken_names
-from objstore.needs.python_names import python_names
-from objstore.needs.python_program import PythonProgram
-from objstore.needs.script_names import DECLARES_GLOBAL, imported_files, script_names
-from objstore.needs.script_program import ScriptProgram
-from objstore.needs.source_kinds import is_script
 from objstore.text.diff import diff_lines
+from objstore.text.needs.broken_names import Program, broken_names
+from objstore.text.needs.python_names import python_names
+from objstore.text.needs.python_program import PythonProgram
+from objstore.text.needs.script_names import DECLARES_GLOBAL, imported_files, script_names
+from objstore.text.needs.script_program import ScriptProgram
+from objstore.text.needs.source_kinds import is_script
 
 # Installed for this measurement only.
 checker: Any = importlib.import_module("pyflakes.checker")

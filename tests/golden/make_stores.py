@@ -37,17 +37,17 @@ from objstore import (
     Unit,
     Workspace,
 )
-from objstore.calls.edit_recorder import Recorder, external_change, version_of
-from objstore.config.setting_sources import RetentionLimits
-from objstore.errors import DiskFailed
-from objstore.fs.disk import Disk
-from objstore.fs.file_state import file_at
-from objstore.index.rows import EditConditions
-from objstore.log import segments
+from objstore.disk.config.setting_sources import RetentionLimits
+from objstore.disk.fs.disk import Disk
+from objstore.disk.fs.file_state import file_at
 from objstore.model.ids import BlobHasher
 from objstore.model.records import WrittenFile
-from objstore.store.write_batch import now
-from objstore.transaction.journal import Journal
+from objstore.review.calls.edit_recorder import Recorder, external_change, version_of
+from objstore.storage.index.rows import EditConditions
+from objstore.storage.log import segments
+from objstore.storage.store.write_batch import now
+from objstore.storage.transaction.journal import Journal
+from objstore.values.errors import DiskFailed
 
 __all__ = ["CONTENTS_NAME", "SEGMENTS", "stored_contents"]
 

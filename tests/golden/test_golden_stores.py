@@ -19,7 +19,7 @@ from objstore import (
     import_bundle,
     salvage_store,
 )
-from objstore.config.setting_sources import RetentionLimits
+from objstore.disk.config.setting_sources import RetentionLimits
 from tests.golden.make_stores import CONTENTS_NAME, SEGMENTS, stored_contents
 from tests.support.crash_scenarios import rejected, write
 from tests.support.faulty_disk import WHOLE

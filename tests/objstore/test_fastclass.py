@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from objstore.fastclass import NamedTuple, field, replace, value, variable
+from objstore.values.fastclass import NamedTuple, field, replace, value, variable
 
 
 @value

@@ -31,7 +31,7 @@ from objstore import (
     blob_id,
     split_lines,
 )
-from objstore.fs.disk import Disk
+from objstore.disk.fs.disk import Disk
 from tests.support.observed_disk import ObservedDisk
 from tests.support.scene import Scene, deletes, moves, observe_tree, writes
 
@@ -614,7 +614,7 @@ def test_status_reports_the_size_of_the_store(scene: Scene) -> None:
 
 
 def test_status_counts_every_segment(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("objstore.log.segments.ROTATE_AT", 1000)
+    monkeypatch.setattr("objstore.storage.log.segments.ROTATE_AT", 1000)
     use_every_operation(scene)
     segments = observe_tree(scene.root, store=True)
     assert len(segments) > 2

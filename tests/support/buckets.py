@@ -8,9 +8,9 @@ from typing import Final
 
 from obstore.store import MemoryStore
 
-from objstore.fastclass import replace
-from objstore.remote.bucket import Listed, ObjectBucket
-from objstore.request_errors import RemoteFailed
+from objstore.upkeep.remote.bucket import Listed, ObjectBucket
+from objstore.values.fastclass import replace
+from objstore.values.request_errors import RemoteFailed
 
 __all__ = ["CutOff", "FailingBucket", "memory_bucket"]
 

@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from objstore import Call, CallInfo, CallOutcome, EditFilter, Operation, Status, TurnInfo, Unit, Workspace
-from objstore.fs.reserved_names import STORE_NAME
+from objstore.disk.fs.reserved_names import STORE_NAME
 from tests.support.copied_stores import create_store
 from tests.support.faulty_disk import UnsyncedDisk
 from tests.support.fork_server import forked_program

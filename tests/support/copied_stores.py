@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from objstore import Workspace
-from objstore.clock import now
-from objstore.fs.reserved_names import STORE_NAME
-from objstore.log.frames import SegmentHeader, StoreId
+from objstore.disk.fs.reserved_names import STORE_NAME
+from objstore.storage.log.frames import SegmentHeader, StoreId
+from objstore.values.clock import now
 from tests.support.faulty_disk import UnsyncedDisk
 
 __all__ = ["create_store"]

@@ -5,8 +5,8 @@ from shutil import move, rmtree
 from typing import Final
 
 from objstore import BlobId, Salvage, salvage_store
-from objstore.log.blob_codec import parse_blob_header
-from objstore.log.frames import SEGMENT_HEADER_SIZE, Frame, FrameKind, SegmentHeader, frame_key
+from objstore.storage.log.blob_codec import parse_blob_header
+from objstore.storage.log.frames import SEGMENT_HEADER_SIZE, Frame, FrameKind, SegmentHeader, frame_key
 from tests.support.segment_scans import scan
 
 __all__ = ["damage", "lose"]

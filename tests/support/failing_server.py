@@ -9,8 +9,8 @@ from typing import Final
 
 from mcptools.server import command
 from objstore import workspace
-from objstore.errors import DiskFailed
-from objstore.fs.disk import Disk
+from objstore.disk.fs.disk import Disk
+from objstore.values.errors import DiskFailed
 
 FLAG: Final = Path(sys.argv.pop(1))
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from objstore.errors import DiskFailed, DiskFull
-from objstore.fs.disk import Disk, Pieces
+from objstore.disk.fs.disk import Disk, Pieces
+from objstore.values.errors import DiskFailed, DiskFull
 
 __all__ = [
     "WHOLE",

@@ -7,8 +7,12 @@ from typing import Final
 
 import msgpack
 
-from objstore.log.blob_codec import Base, encode_blob, parse_blob_header
-from objstore.log.frames import (
+from objstore.model.basic_types import DocumentId, FileState, Operation, Seq
+from objstore.model.ids import blob_id, record_id
+from objstore.model.record_codec import encode_record
+from objstore.model.records import Edit
+from objstore.storage.log.blob_codec import Base, encode_blob, parse_blob_header
+from objstore.storage.log.frames import (
     FRAME_HEADER_SIZE,
     SEGMENT_HEADER_SIZE,
     Frame,
@@ -18,10 +22,6 @@ from objstore.log.frames import (
     encode_frame,
     frame_key,
 )
-from objstore.model.basic_types import DocumentId, FileState, Operation, Seq
-from objstore.model.ids import blob_id, record_id
-from objstore.model.record_codec import encode_record
-from objstore.model.records import Edit
 from objstore.text.hunks import Hunk
 from tests.support.segment_scans import scan
 

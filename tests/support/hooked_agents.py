@@ -8,8 +8,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from objstore.calls.evidence_log import log_of
-from objstore.transaction.journal import Journal
+from objstore.review.calls.evidence_log import log_of
+from objstore.storage.transaction.journal import Journal
 from tests.support.command_runner import PATIENCE, CommandResult, cas
 from tests.support.faulty_disk import UnsyncedDisk
 

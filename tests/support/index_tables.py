@@ -6,13 +6,13 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from objstore.fs.disk import Disk
-from objstore.index.index_file import IndexFile
-from objstore.index.log_index import Index
-from objstore.log.frames import FrameKind
-from objstore.log.segments import Log
+from objstore.disk.fs.disk import Disk
 from objstore.model.record_codec import decode_record
 from objstore.model.records import Decision, Edit, Record, Void
+from objstore.storage.index.index_file import IndexFile
+from objstore.storage.index.log_index import Index
+from objstore.storage.log.frames import FrameKind
+from objstore.storage.log.segments import Log
 
 if TYPE_CHECKING:
     from objstore.model.basic_types import FileState

@@ -33,9 +33,9 @@ from objstore import (
     Unit,
     Workspace,
 )
-from objstore.config.setting_sources import RetentionLimits
-from objstore.fs.disk import Disk
-from objstore.log import segments
+from objstore.disk.config.setting_sources import RetentionLimits
+from objstore.disk.fs.disk import Disk
+from objstore.storage.log import segments
 from tests.support.crash_scenarios import files
 
 NAMES: Final = ("a.txt", "b.txt", "folder/c.txt", "folder/d.txt")

@@ -18,7 +18,7 @@ from typing import Final
 from obstore.store import from_url
 
 from objstore import RemoteFailed
-from objstore.remote.bucket import ObjectBucket
+from objstore.upkeep.remote.bucket import ObjectBucket
 
 __all__ = ["ObjectServer", "has_server", "running_server"]
 

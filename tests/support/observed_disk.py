@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from objstore.fs.disk import Disk, Pieces
+from objstore.disk.fs.disk import Disk, Pieces
 
 __all__ = ["ObservedDisk"]
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from objstore.fs.confined_path import Tree
-from objstore.fs.reserved_names import STORE_NAME
+from objstore.disk.fs.confined_path import Tree
+from objstore.disk.fs.reserved_names import STORE_NAME
 
 __all__ = ["SECRET", "PathSandbox", "as_unprivileged_user"]
 

@@ -28,10 +28,10 @@ from objstore import (
     Unit,
     Workspace,
 )
-from objstore.fastclass import replace
-from objstore.fs.disk import Disk
+from objstore.disk.fs.disk import Disk
 from objstore.model.ids import blob_id
 from objstore.model.records import Record, WrittenFile
+from objstore.values.fastclass import replace
 from tests.support.copied_stores import create_store
 from tests.support.faulty_disk import UnsyncedDisk
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from objstore.log.frames import Frame, FrameKey, Gap, scan_windows
+from objstore.storage.log.frames import Frame, FrameKey, Gap, scan_windows
 
 __all__ = ["scan"]
 

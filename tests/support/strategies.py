@@ -4,7 +4,6 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from objstore.log.frames import FrameKind
 from objstore.model.basic_types import (
     Action,
     CommentState,
@@ -34,6 +33,7 @@ from objstore.model.records import (
     Void,
     WrittenFile,
 )
+from objstore.storage.log.frames import FrameKind
 from objstore.text.forms import TextForm
 from objstore.text.hunks import Hunk
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mcptools.server import command
 from objstore import workspace
-from objstore.fs.disk import Disk
+from objstore.disk.fs.disk import Disk
 
 __all__ = ["main"]
 

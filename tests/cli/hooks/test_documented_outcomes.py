@@ -15,11 +15,11 @@ CALLS: Final = "cli/hooks/test_call_attribution.py"
 DOUBTS: Final = "cli/hooks/test_uncertain_changes.py"
 MARKS: Final = "cli/hooks/test_failure_marks.py"
 DECIDERS: Final = "cli/hooks/test_deciders.py"
-SESSIONS: Final = "objstore/tracking/test_hook_sessions.py"
-GIT: Final = "objstore/tracking/test_git_changes.py"
-RESTORED: Final = "objstore/tracking/test_git_restore.py"
-BROUGHT: Final = "objstore/tracking/test_git_brings.py"
-RETURNED: Final = "objstore/tracking/test_returned_lines.py"
+SESSIONS: Final = "objstore/agents/test_hook_sessions.py"
+GIT: Final = "objstore/agents/test_git_changes.py"
+RESTORED: Final = "objstore/agents/test_git_restore.py"
+BROUGHT: Final = "objstore/agents/test_git_brings.py"
+RETURNED: Final = "objstore/agents/test_returned_lines.py"
 
 RECORDED: Final = {
     "a tool named the file": (CALLS, "test_changes_of_a_running_tool_are_attributed_to_its_agent_by_cas_record"),
@@ -28,7 +28,7 @@ RECORDED: Final = {
         "test_a_named_file_that_was_unchanged_at_the_end_of_its_call_is_expected_until_the_turn_ends",
     ),
     "shells of one conversation alone ran": (
-        "objstore/calls/test_attribution.py",
+        "objstore/review/calls/test_attribution.py",
         "test_a_change_of_an_unnamed_file_is_attributed_to_the_only_call_that_may_touch_any_file",
     ),
     "shells of two conversations ran": (
@@ -48,7 +48,7 @@ RECORDED: Final = {
         "test_what_a_call_wrote_while_another_of_its_agent_ran_is_its_own_once_its_end_is_reported",
     ),
     "the beginning of a shell was not reported": (
-        "objstore/tracking/test_missing_reports.py",
+        "objstore/agents/test_missing_reports.py",
         "test_what_was_found_while_an_unannounced_shell_ran_awaits_review_once_it_is_reported",
     ),
     "a tool waits for your permission": (
@@ -70,12 +70,12 @@ RECORDED: Final = {
     ),
     "a hook failed": (MARKS, "test_nothing_of_an_agent_in_a_read_only_store_is_accepted"),
     "the log of what hooks reported": (
-        "objstore/calls/test_evidence_log.py",
+        "objstore/review/calls/test_evidence_log.py",
         "test_what_changed_while_the_log_was_damaged_is_never_accepted",
     ),
     "between two tools": (DOUBTS, "test_a_shell_that_leaves_no_process_behind_leaves_nothing_unattributed"),
     "a formatter changes a file": (
-        "objstore/tracking/test_formatting.py",
+        "objstore/agents/test_formatting.py",
         "test_a_formatters_change_right_after_an_edit_belongs_to_its_call",
     ),
     "you keep what a decision finds": (

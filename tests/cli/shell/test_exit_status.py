@@ -453,7 +453,8 @@ def test_a_store_that_stays_locked_is_status_11(runner: CommandRunner) -> None:
     runner.write("a", b"x\n")
     # `cas` waits half a minute for the lock; this shortens it.
     with_short_wait = (
-        "import sys, objstore.transaction.journal as journal; assert journal.WAIT_SECONDS; journal.WAIT_SECONDS = 0.2; "
+        "import sys, objstore.storage.transaction.journal as journal\n"
+        "assert journal.WAIT_SECONDS; journal.WAIT_SECONDS = 0.2; "
         "from cli.shell.main import main; sys.exit(main())"
     )
     with runner.workspace() as workspace, workspace.call(CallInfo(tool="slow")):

@@ -16,7 +16,7 @@ import httpx2
 import pytest
 
 from objstore import Status
-from objstore.fs.writer_lock import WAIT_SECONDS, WriterLock
+from objstore.disk.fs.writer_lock import WAIT_SECONDS, WriterLock
 from tests.support.command_runner import PATIENCE, PROGRAM, CommandRunner, cas, environment, program_finding
 from tests.support.faulty_disk import WHOLE
 from tests.support.plain_http import NO_CERTIFICATES

@@ -36,7 +36,7 @@ def test_tool_methods_are_exactly_the_tools_of_the_catalogue() -> None:
 def test_edit_with_a_time_outside_the_calendar_is_listed_and_shown(
     tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("objstore.calls.edit_recorder.now", lambda: 2**63 - 1)
+    monkeypatch.setattr("objstore.review.calls.edit_recorder.now", lambda: 2**63 - 1)
     tools.write_file(str(tmp_path / "a"), "x\n")
     assert [edit.time[:10] for edit in tools.list_edits().content.edits] == ["9999-12-30"]
     assert tools.show_edit(1).content.edit.time.startswith("9999-12-30")

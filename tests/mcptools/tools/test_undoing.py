@@ -17,9 +17,9 @@ from mcptools.tools.context import ApprovalContext
 from mcptools.tools.editing import EditOp
 from mcptools.tools.undoing import accepted_of
 from objstore import Action, CallInfo, Decided, Status, Workspace
-from objstore.errors import DiskFailed
-from objstore.fs.disk import Disk
-from objstore.fs.stat_signature import read_signature_fields
+from objstore.disk.fs.disk import Disk
+from objstore.disk.fs.stat_signature import read_signature_fields
+from objstore.values.errors import DiskFailed
 from tests.support.direct_tools import Tools
 from tests.support.mcp_agent import Agent, Result, connected
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from objstore.fs.writer_lock import WriterLock
+from objstore.disk.fs.writer_lock import WriterLock
 from tests.support.faulty_disk import WHOLE
 from tests.support.raw_client import NEWER_VERSION_META, Message, ping, started, tool_call
 

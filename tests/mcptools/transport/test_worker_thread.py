@@ -13,7 +13,7 @@ from mcptools.model.limits import ServerLimits
 from mcptools.model.session import Session
 from mcptools.tools.editing import EditOp
 from mcptools.tools.patch_strategies import PatchOp, Strategy
-from objstore.fs.writer_lock import WriterLock
+from objstore.disk.fs.writer_lock import WriterLock
 from tests.support.direct_tools import Tools
 
 

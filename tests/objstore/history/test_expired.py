@@ -8,11 +8,11 @@ from contextlib import closing
 import pytest
 
 from objstore import Action, ConflictKind, Decided, EditExpired, NothingToDo, Origin, Status, blob_id
-from objstore.fs.disk import Disk
+from objstore.disk.fs.disk import Disk
 from objstore.model.ranges import ranges_of
 from objstore.model.records import Expiry
-from objstore.store.write_batch import now
-from objstore.transaction.journal import Journal
+from objstore.storage.store.write_batch import now
+from objstore.storage.transaction.journal import Journal
 from tests.support.scene import TEN, Scene, lines, words
 
 UNNEEDED = "DELETE FROM blobs WHERE refs = 0 AND id NOT IN (SELECT base FROM blobs WHERE base IS NOT NULL)"

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from objstore import Workspace
-from objstore.errors import BlobMissing
-from objstore.fs.disk import Disk
+from objstore.disk.fs.disk import Disk
 from objstore.history.snapshot_check import UnreadablePart, naming_snapshot, unreadable_parts
 from objstore.model.ids import BlobId, blob_id
 from objstore.model.records import Snapshot
 from objstore.model.tree import FOLDER, TreeEntry, encode_tree
-from objstore.transaction.journal import Journal
+from objstore.storage.transaction.journal import Journal
+from objstore.values.errors import BlobMissing
 
 DEPTH = 64
 LOST = blob_id(b"lost")

@@ -27,11 +27,11 @@ from objstore import (
     Workspace,
     blob_id,
 )
-from objstore.dates import date_of, moment_of
-from objstore.fs.disk import Disk
+from objstore.disk.fs.disk import Disk
 from objstore.model.records import Decision, Edit, Expiry, Snapshot
-from objstore.store.write_batch import now as time_now
-from objstore.transaction.journal import Journal
+from objstore.storage.store.write_batch import now as time_now
+from objstore.storage.transaction.journal import Journal
+from objstore.values.dates import date_of, moment_of
 from tests.support.scene import Scene
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -312,7 +312,12 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0
-        recorders = "calls.edit_recorder", "planning.planner", "snapshots.create", "snapshots.catalog"
+        recorders = (
+            "review.calls.edit_recorder",
+            "review.planning.planner",
+            "history.snapshots.create",
+            "history.snapshots.catalog",
+        )
         for module in recorders:
             monkeypatch.setattr(f"objstore.{module}.now", lambda: self.now)
 

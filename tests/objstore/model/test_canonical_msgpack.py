@@ -6,8 +6,8 @@ import msgpack
 import pytest
 from hypothesis import given, strategies as st
 
-from objstore.errors import RecordInvalid
 from objstore.model.canonical_msgpack import Value, decode, encode
+from objstore.values.errors import RecordInvalid
 
 # Lengths on both sides of every limit at which msgpack spells a length otherwise.
 LENGTHS = st.sampled_from([0, 1, 15, 16, 31, 32, 255, 256, 65_535, 65_536])

@@ -10,7 +10,6 @@ import msgpack
 import pytest
 from hypothesis import given, strategies as st
 
-from objstore.errors import RecordInvalid
 from objstore.model.basic_types import Action, CommentState, DocumentId, FileState, Operation, Seq, Status, Unit
 from objstore.model.canonical_msgpack import decode, encode, unpack
 from objstore.model.ids import BlobId, RecordId
@@ -29,6 +28,7 @@ from objstore.model.records import (
 )
 from objstore.model.replay_records import ReplayEdit, replay_edit
 from objstore.text.hunks import Hunk
+from objstore.values.errors import RecordInvalid
 from tests.support import strategies as draw
 
 STATE = FileState(blob=BlobId(b"\x11" * 32), mode=0o644)

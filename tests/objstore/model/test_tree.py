@@ -7,7 +7,6 @@ import msgpack
 import pytest
 from hypothesis import given, strategies as st
 
-from objstore.errors import TreeInvalid
 from objstore.model.ids import BlobId, blob_id
 from objstore.model.tree import (
     FOLDER,
@@ -26,6 +25,7 @@ from objstore.model.tree import (
     tree_files,
     walk_trees,
 )
+from objstore.values.errors import TreeInvalid
 
 BLOB = blob_id(b"some bytes")
 NEVER = {b".", b"..", b".cas", b".git", b".hg", b".svn", b".jj"}

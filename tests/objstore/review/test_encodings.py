@@ -23,8 +23,8 @@ from objstore import (
     encoded,
     form_of,
 )
-from objstore.request_errors import EditTakenOut
 from objstore.text.forms import NO_FORMS
+from objstore.values.request_errors import EditTakenOut
 from tests.support.scene import TEN, Scene
 
 SHELL: Final = CallInfo(tool="Bash", conversation="conv_shell", notes={"agent": "tester"})
@@ -188,7 +188,7 @@ def test_old_records_keep_their_hunks(scene: Scene, monkeypatch: pytest.MonkeyPa
     contents = [encoded(text, TextForm.CR) for text in (TEN, TEN + b"11\n", TEN + b"11\n12\n")]
     recorded(scene, contents[0])
     with monkeypatch.context() as earlier:
-        earlier.setattr("objstore.calls.edit_recorder.form_of", lambda _: TextForm.PLAIN)
+        earlier.setattr("objstore.review.calls.edit_recorder.form_of", lambda _: TextForm.PLAIN)
         (old,) = recorded(scene, contents[1])
     assert scene.view(old).edit.forms == NO_FORMS
     (new,) = recorded(scene, contents[2])

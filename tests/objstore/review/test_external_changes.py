@@ -30,7 +30,7 @@ from objstore import (
     blob_id,
     check_store,
 )
-from objstore.integrity.fsck import StorePart
+from objstore.upkeep.integrity.fsck import StorePart
 from tests.support.damaged_stores import damage, lose
 from tests.support.faulty_disk import CountdownDisk, PowerCut
 from tests.support.scene import TEN, Scene, lines, writes

@@ -34,16 +34,16 @@ from objstore import (
     is_binary,
     salvage_store,
 )
-from objstore.config.setting_sources import RetentionLimits
-from objstore.fastclass import replace
-from objstore.fs.disk import Disk, Pieces
-from objstore.integrity.fsck import StorePart
-from objstore.log.chunking import CHUNK
+from objstore.disk.config.setting_sources import RetentionLimits
+from objstore.disk.fs.disk import Disk, Pieces
 from objstore.model.large_file_placeholder import PREFIX, placeholder
 from objstore.model.ranges import Range
-from objstore.retention.compaction import compact, plan_compaction
-from objstore.retention.expiry import expire, plan_expiry
-from objstore.transaction.journal import Journal
+from objstore.storage.log.chunking import CHUNK
+from objstore.storage.transaction.journal import Journal
+from objstore.upkeep.integrity.fsck import StorePart
+from objstore.upkeep.retention.compaction import compact, plan_compaction
+from objstore.upkeep.retention.expiry import expire, plan_expiry
+from objstore.values.fastclass import replace
 from tests.support.command_runner import environment
 from tests.support.damaged_stores import damage, lose
 from tests.support.faulty_disk import WHOLE, CountdownDisk, PowerCut, full_disk, power_cut
@@ -187,7 +187,7 @@ def test_unheld_large_blob_is_removed_with_its_unshared_chunks(scene: Scene) -> 
 
 def delete_all_but_the_chunk_list(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Delete a large file whose chunk list is in a segment with mostly held blobs."""
-    monkeypatch.setattr("objstore.log.segments.ROTATE_AT", 4 * MEGABYTE)
+    monkeypatch.setattr("objstore.storage.log.segments.ROTATE_AT", 4 * MEGABYTE)
     edit(scene, "f", LARGE)
     edit(scene, "in use", LARGE[: len(NOISE)][::-1])
     with scene.workspace.call(CallInfo(tool="t", conversation="c")) as call:

@@ -218,7 +218,7 @@ def as_unprivileged() -> Iterator[None]:
 def unprivileged_scene(scene: Scene) -> Iterator[Scene]:
     """Give a scene of a user to whom permissions apply."""
     # Everything that is imported late, before we may not read it any more.
-    for module in ("filelock", "objstore.fs.atomic_swap"):
+    for module in ("filelock", "objstore.disk.fs.atomic_swap"):
         importlib.import_module(module)
     scene.write("warm", b"up\n")
     scene.reject(scene.write("warm", b"down\n"))

@@ -13,12 +13,12 @@ from typing import Final
 import pytest
 
 from objstore import CallInfo, Origin, Workspace
-from objstore.fs.disk import Disk
-from objstore.fs.reserved_names import STAT_CACHE_NAME
-from objstore.fs.writer_lock import WriterLock
-from objstore.integrity.inspection import stats
-from objstore.tracking.unrecorded_files import UnrecordedFiles, unrecorded_files
-from objstore.transaction.journal import Journal
+from objstore.agents.unrecorded_files import UnrecordedFiles, unrecorded_files
+from objstore.disk.fs.disk import Disk
+from objstore.disk.fs.reserved_names import STAT_CACHE_NAME
+from objstore.disk.fs.writer_lock import WriterLock
+from objstore.storage.transaction.journal import Journal
+from objstore.upkeep.integrity.inspection import stats
 from objstore.worktree.walk import ScanLimits
 from tests.support.scene import TEN, Scene
 
@@ -29,7 +29,7 @@ SOURCE: Final = str(Path(__file__).parents[3])
 STOPPED: Final = """
 import os, signal, sys
 from objstore import CallInfo, Workspace
-from objstore.fs.disk import Disk
+from objstore.disk.fs.disk import Disk
 class Stopping(Disk):
     def exchange(self, *words):
         os.kill(os.getpid(), signal.SIGSTOP)

@@ -8,11 +8,11 @@ from typing import TypeAlias
 import pytest
 from hypothesis import given, reject, settings, strategies as st
 
-from objstore.fastclass import replace
 from objstore.text.diff import diff_lines
 from objstore.text.hunks import Hunk, hunks_fit
 from objstore.text.lines import closed, is_closed, split_lines
 from objstore.text.rebase import RebaseConflict, Rebased, TextStep, compared, rebased
+from objstore.values.fastclass import replace
 from objstore.weave.line_weave import Weave
 from tests.support.weave_statuses import set_live, units_of
 

@@ -23,8 +23,8 @@ from objstore import (
 )
 from objstore.model.records import Expiry, Snapshot
 from objstore.model.tree import TreeEntry, entry_at
-from objstore.store.write_batch import now as time_now
-from objstore.transaction.journal import Journal
+from objstore.storage.store.write_batch import now as time_now
+from objstore.storage.transaction.journal import Journal
 from tests.support.damaged_stores import damage, lose
 from tests.support.faulty_disk import UnsyncedDisk
 from tests.support.scene import Scene, deletes, writes

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from objstore.fs.stat_signature import (
+from objstore.disk.fs.stat_signature import (
     SIGNATURE_SIZE,
     FolderKey,
     FolderSignature,

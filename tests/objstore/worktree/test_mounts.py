@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from objstore import Action, AgentCall, CallInfo, Decided, EditFilter, OnExternal, Origin
-from objstore.errors import NotMounted
+from objstore.values.errors import NotMounted
 from tests.support.command_runner import cas
 from tests.support.git_project import GitProject
 from tests.support.mounts import can_mount

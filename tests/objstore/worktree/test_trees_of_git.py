@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from hypothesis import given, strategies as st
 
-from objstore.fs.confined_path import Tree
-from objstore.ignore_rules.rule_files import IgnoreReader
-from objstore.ignore_rules.scan_rules import ScanRules
+from objstore.disk.fs.confined_path import Tree
+from objstore.disk.ignore_rules.rule_files import IgnoreReader
+from objstore.disk.ignore_rules.scan_rules import ScanRules
 from objstore.worktree.stat_cache import StatCache
 from objstore.worktree.walk import TreeWalk
 

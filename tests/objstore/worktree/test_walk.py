@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from objstore.fs.confined_path import Tree
-from objstore.ignore_rules.rule_files import IgnoreReader
-from objstore.ignore_rules.scan_rules import ScanRules
+from objstore.disk.fs.confined_path import Tree
+from objstore.disk.ignore_rules.rule_files import IgnoreReader
+from objstore.disk.ignore_rules.scan_rules import ScanRules
 from objstore.model.ids import blob_id
 from objstore.worktree.changed_dirs import changed_folders
 from objstore.worktree.stat_cache import UNKNOWN, StatCache

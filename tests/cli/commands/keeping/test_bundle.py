@@ -15,21 +15,21 @@ import pytest
 from blake3 import blake3
 
 from objstore import Workspace
-from objstore.errors import CasError, FileExists
-from objstore.fastclass import replace
-from objstore.fs.disk import Disk
-from objstore.log.blob_codec import encode_blob, encode_chunks
-from objstore.log.chunking import MAX_CHUNK, Chunk
-from objstore.log.frames import FrameKind, SegmentHeader
+from objstore.disk.fs.disk import Disk
 from objstore.model.basic_types import DocumentId, FileState, Operation, Seq
 from objstore.model.ids import BlobHasher, BlobId, blob_id
 from objstore.model.record_codec import decode_record, encode_record
 from objstore.model.records import Edit, Snapshot
 from objstore.model.tree import FOLDER, TreeEntry, encode_tree
-from objstore.store.write_batch import Batch
-from objstore.transaction.journal import Journal
-from objstore.transfer.bundle import Bundle, bundle_pieces
-from objstore.transfer.import_export import export_bundle, import_bundle, send_bundle
+from objstore.storage.log.blob_codec import encode_blob, encode_chunks
+from objstore.storage.log.chunking import MAX_CHUNK, Chunk
+from objstore.storage.log.frames import FrameKind, SegmentHeader
+from objstore.storage.store.write_batch import Batch
+from objstore.storage.transaction.journal import Journal
+from objstore.upkeep.transfer.bundle import Bundle, bundle_pieces
+from objstore.upkeep.transfer.import_export import export_bundle, import_bundle, send_bundle
+from objstore.values.errors import CasError, FileExists
+from objstore.values.fastclass import replace
 from tests.support.call_counts import count_calls
 from tests.support.command_runner import CommandRunner, cas
 from tests.support.damaged_stores import lose

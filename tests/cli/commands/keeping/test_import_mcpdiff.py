@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from objstore import EditView, Operation, Status, Workspace, blob_id, check_store
-from objstore.dates import date_of
-from objstore.transfer.mcpdiff_format import (
+from objstore.upkeep.transfer.mcpdiff_format import (
     BadLine,
     DiffChains,
     McpdiffEntry,
@@ -19,6 +18,7 @@ from objstore.transfer.mcpdiff_format import (
     candidate_results,
     entries,
 )
+from objstore.values.dates import date_of
 from tests.support.command_runner import CommandRunner, cas, with_progress
 from tests.support.mcpdiff_history import McpDiff
 

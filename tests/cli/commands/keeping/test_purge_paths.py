@@ -10,7 +10,7 @@ import pytest
 from zstandard import ZstdDecompressor, ZstdError
 
 from objstore import Workspace
-from objstore.integrity.segment_scan import SegmentScan
+from objstore.upkeep.integrity.segment_scan import SegmentScan
 from tests.cli.commands.keeping.test_ignored_files import git, put, recorded
 from tests.support.command_runner import Answer, CommandRunner, on_terminal
 from tests.support.hooked_agents import ClaudeCode

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from objstore import CallInfo, Origin, Status
-from objstore.calls.edit_recorder import Recorder, external_change, version_of
-from objstore.fs.file_state import file_at
-from objstore.transaction.journal import Journal
+from objstore.disk.fs.file_state import file_at
+from objstore.review.calls.edit_recorder import Recorder, external_change, version_of
+from objstore.storage.transaction.journal import Journal
 from tests.support.command_runner import CommandRunner
 from tests.support.faulty_disk import UnsyncedDisk
 

@@ -43,7 +43,7 @@ def test_log_is_newest_first_and_reverse_is_oldest_first(runner: CommandRunner) 
 def test_a_record_with_a_time_beyond_the_calendar_is_shown(
     runner: CommandRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("objstore.calls.edit_recorder.now", lambda: 2**63 - 1)
+    monkeypatch.setattr("objstore.review.calls.edit_recorder.now", lambda: 2**63 - 1)
     runner.write("a", b"x\n")
     for words in (
         ["log"],

@@ -10,7 +10,7 @@ import pytest
 
 from cli.screen.progress import progress_line
 from objstore import BlobId, blob_id
-from objstore.index.database import checksum, prepare
+from objstore.storage.index.database import checksum, prepare
 from tests.support.command_runner import CommandRunner, cas, with_progress
 from tests.support.damaged_stores import damage, lose
 

@@ -10,7 +10,7 @@ from blake3 import blake3
 
 from fuzz.seeds import RARE_RECORDS
 from objstore import Comment, Edit, Mark, Record, SettingChange, Turn, record_shape
-from objstore.transaction.journal import Journal
+from objstore.storage.transaction.journal import Journal
 from tests.cli.commands.reviewing.test_accept_reject_undo import file_snapshots
 from tests.support.command_runner import CommandRunner, cas
 from tests.support.faulty_disk import UnsyncedDisk

@@ -13,7 +13,7 @@ import pytest
 from cli.web.decisions.outcomes import failure_shape
 from cli.web.server_state import ServerState
 from objstore import Call, Status, StoreLocked, TurnInfo, Workspace
-from objstore.fs.writer_lock import WriterLock
+from objstore.disk.fs.writer_lock import WriterLock
 from tests.support.command_runner import AS_ANYBODY, CommandRunner
 from tests.support.review_server import WHOLE, ReviewServer, review_server
 

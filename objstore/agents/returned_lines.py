@@ -1,0 +1,522 @@
+"""Record what a change that was found brings back, before the rest of it is attributed to anyone.
+
+Lines of an edit that is away or under review may leave a file and come back in any way: they are that edit's again, and
+are decided on as before. A file that comes back as it was last is no new file. What statuses can't express, as lines in
+another place or in a copy of the file, becomes an unattributed edit: it awaits review, but is no one's for sure.
+"""
+
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set as AbstractSet
+from contextlib import suppress
+from functools import cached_property
+from typing import Final
+
+from objstore.agents.git_evidence import AgentsLines
+from objstore.disk.git.contents import is_pointer_to
+from objstore.history.documents.earlier_states import DocumentHistory, EarlierState
+from objstore.history.documents.loader import load_document
+from objstore.history.git_events import GIT_EVENT_NOTE
+from objstore.model.basic_types import (
+    EXTERNAL_CONVERSATION,
+    GIT_CONVERSATION,
+    UNKNOWN_AGENT,
+    Action,
+    DocumentId,
+    FileState,
+    Origin,
+    Seq,
+    Status,
+    Unit,
+)
+from objstore.model.records import Decision, Edit, WrittenFile
+from objstore.model.results import Attributor, CallInfo, Difference
+from objstore.model.views import EditView
+from objstore.review.calls.attribution import CANDIDATES
+from objstore.review.calls.edit_recorder import Change, Recorder, Version, external_change
+from objstore.review.calls.evidence_log import log_of
+from objstore.review.calls.formatting import as_formatting
+from objstore.storage.store.write_batch import Batch, now
+from objstore.storage.transaction.journal import Journal
+from objstore.text.forms import shown_lines
+from objstore.text.lines import split_lines
+from objstore.values.errors import UNREADABLE, CasError, HistoryBroken
+from objstore.values.fastclass import field, replace, value, variable
+from objstore.weave.document import Document
+from objstore.weave.returning import Returning, is_telling, partial_text, returning, undecided_lines
+
+__all__ = ["FileStatuses", "ReturnedLines", "ReviewedLines", "owner_at"]
+
+_RETURNED: Final = "returned"
+"""What happened where files got lines back that belong to edits."""
+
+_PULLED: Final = "large files"
+"""What happened where Large File Storage brought the contents that recorded pointers name."""
+
+_NOTE: Final = "git"
+"""The note of an edit that belongs to an event: what happened."""
+
+_NS_PER_US: Final = 1_000
+_MOST_DOCUMENTS: Final = 200
+"""Documents under review with which a new file is compared."""
+
+
+@variable
+class FileStatuses:
+    """The statuses and edits to record for one event that changed files."""
+
+    journal: Journal
+    verdicts: dict[Unit, Status] = field(default_factory=dict)
+    written: list[WrittenFile] = field(default_factory=list)
+    changes: list[tuple[Change, str]] = field(default_factory=list)  # each with the sessions that may have made it
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether there is nothing to record."""
+        return not (self.verdicts or self.written or self.changes)
+
+    def go_to(self, history: DocumentHistory, state: EarlierState) -> bool:
+        """Add the verdicts that lead to an earlier state of the file; return False if they don't."""
+        verdicts = history.verdicts_for(state)
+        if not self._leads_to(history.document, verdicts, state):
+            return False
+        self.put(history.document, verdicts, state.path, state.state)
+        return True
+
+    def put(self, document: DocumentId, verdicts: Mapping[Unit, Status], path: bytes, state: FileState | None) -> None:
+        """Add the verdicts that lead to a state of a file."""
+        tip = self.journal.store.index.documents.tip(document)
+        self.verdicts |= verdicts
+        self.written.append(
+            WrittenFile(
+                document=document,
+                path_before=None if tip.state is None else tip.path,
+                before=tip.state,
+                path_after=None if state is None else path,
+                after=state,
+            )
+        )
+
+    def loaded(self, document: DocumentId, verdicts: Mapping[Unit, Status]) -> Document | None:
+        """Return the document under these verdicts; None if it can't be in that state."""
+        try:
+            loaded = load_document(self.journal, document)
+        except HistoryBroken:
+            return None
+        loaded.set_statuses({unit: status for unit, status in verdicts.items() if loaded.knows(unit)})
+        return None if loaded.conflicts() else loaded
+
+    def bring_back(
+        self,
+        batch: Batch,
+        here: Difference,
+        document: Document,
+        back: Returning,
+        verdicts: Mapping[Unit, Status],
+    ) -> FileState | None:
+        """Add what a text brings back into a document, which is now as near to it as it can be.
+
+        `verdicts`: those that led to the document before. Returns the state from which the rest of the change begins.
+        """
+        version = document.version()
+        content = version.content
+        below = None if content is None else FileState(blob=batch.state(content), mode=version.mode)
+        if verdicts or back.verdicts:
+            self.put(document.id, {**verdicts, **back.verdicts}, version.path, below)
+        if back.text is None or below is None:
+            return below if verdicts or back.verdicts else here.known
+        after = FileState(blob=batch.state(back.text), mode=below.mode)
+        self.add(batch, here, below, after, Origin.UNATTRIBUTED, _sessions_of(self.journal, back.edits))
+        return after
+
+    def add_reviewed_lines(self, batch: Batch, here: Difference, lines: "ReviewedLines") -> FileState | None:
+        """Add the lines under review that a file has gained from elsewhere; return the state where the rest begins.
+
+        Lines that the file had before, and that are not under review, are left out.
+        """
+        if here.now is None or here.known == here.now:
+            return here.known
+        text = batch.text(here.now.blob)
+        wanted, sessions = lines.that_may_come(here, text)
+        if not wanted:
+            return here.known
+        if here.known is None:
+            has_any = any(is_telling(line) and line in wanted for line in shown_lines(text).split(b"\n"))
+            state = here.now if has_any else None
+        else:
+            decided = self._decided_lines(here)
+
+            def is_reviewed(line: bytes) -> bool:
+                return is_telling(line) and line.rstrip(b"\n") in wanted and line not in decided
+
+            part = partial_text(batch.text(here.known.blob), text, is_reviewed)
+            state = None if part is None else FileState(blob=batch.state(part), mode=here.known.mode)
+        if state is None:
+            return here.known
+        self.add(batch, here, here.known, state, Origin.UNATTRIBUTED, sessions)
+        return state
+
+    def _decided_lines(self, here: Difference) -> set[bytes]:
+        """Return the lines that a file had before its first edit, or from edits that were accepted."""
+        loaded = None if here.document is None else self.loaded(here.document, {})
+        if loaded is None:
+            return set()
+        return {
+            line
+            for run in loaded.weave.runs()
+            if loaded.is_accepted(run.inserter.index)
+            for line in split_lines(run.text)
+        }
+
+    def add(
+        self,
+        batch: Batch,
+        here: Difference,
+        before: FileState | None,
+        after: FileState | None,
+        origin: Origin,
+        candidates: str = "",
+    ) -> None:
+        """Add an edit that leads from one state of a file to another."""
+        change = _change(batch, replace(here, known=before, now=after))
+        if change is not None:
+            self.changes.append((replace(change, origin=origin), candidates))
+
+    def record(
+        self, batch: Batch, recorder: Recorder, reason: str, *, commit: str = "", conversation: str = ""
+    ) -> list[EditView]:
+        """Add the event to the batch, and return its edits. Raises StoreDamaged, and what Batch.record raises."""
+        decision = Decision(
+            number=self.journal.store.index.numbers.next_decision(),
+            time=now(),
+            action=Action.GIT,
+            verdicts=tuple(sorted(self.verdicts.items())),
+            written=tuple(self.written),
+            who="git",
+            reason=reason,
+            commit=commit,
+            conversation=conversation,
+        )
+        batch.record(decision)
+        notes = {_NOTE: reason, GIT_EVENT_NOTE: str(decision.number)}
+        calls = {each: self.journal.store.next_call(each) for each in (GIT_CONVERSATION, EXTERNAL_CONVERSATION)}
+        edits: list[EditView] = []
+        for change, candidates in self.changes:
+            is_git = change.origin is Origin.GIT
+            own = GIT_CONVERSATION if is_git else EXTERNAL_CONVERSATION
+            edits.append(
+                recorder.record(
+                    change,
+                    document=change.document,
+                    conversation=own,
+                    call=calls[own],
+                    ordinal=sum(each.edit.conversation == own for each in edits),
+                    tool="git" if is_git else "",
+                    notes=notes if is_git else {**notes, CANDIDATES: candidates},
+                )
+            )
+        return edits
+
+    def _leads_to(self, document: DocumentId, verdicts: Mapping[Unit, Status], state: EarlierState) -> bool:
+        """Return whether the document is in this state under the verdicts."""
+        loaded = self.loaded(document, verdicts)
+        if loaded is None:
+            return False
+        version = loaded.version()
+        if version.content is None or state.state is None:
+            return version.content is None and state.state is None
+        text = self.journal.store.text(state.state.blob)
+        return (version.path, version.mode, version.content) == (state.path, state.state.mode, text)
+
+
+@value
+class _ReviewedText:
+    """The lines of a document, and those of them that are under review."""
+
+    owners: Mapping[bytes, Seq]  # lines of edits under review, each with the edit
+    lines: AbstractSet[bytes]  # every line that the file ever had
+
+    def count_in(self, text: bytes) -> int:
+        """Return how many lines under review a text has; 0 if most of its lines are of no such file."""
+        given = {line for line in split_lines(shown_lines(text)) if line.strip()}
+        if 2 * len(given & self.lines) < len(given):
+            return 0
+        return len(given & self.owners.keys())
+
+    def edits_in(self, text: bytes) -> tuple[Seq, ...]:
+        """Return the edits under review whose lines a text has."""
+        return tuple(sorted({self.owners[line] for line in split_lines(shown_lines(text)) if line in self.owners}))
+
+
+class ReviewedLines:
+    """The lines under review that may come into a file from elsewhere: from another file, or from agents' commits."""
+
+    def __init__(self, journal: Journal, *, is_git: bool = False) -> None:
+        """Take a journal; read nothing yet. `is_git`: git brings the lines; it may have them from any file."""
+        self._journal: Final = journal
+        self._is_git: Final = is_git
+        self.agents: Final = AgentsLines(journal)
+        self._texts: dict[DocumentId, _ReviewedText | None] = {}
+        self._possible: dict[DocumentId, AbstractSet[bytes]] = {}
+
+    def that_may_come(self, here: Difference, text: bytes) -> tuple[AbstractSet[bytes], str]:
+        """Return the lines, without newlines, and the sessions that may have written them, as a note has them.
+
+        Lines of another file come into one that is mostly a copy of it: of a renamed file to which git applies a
+        change, for example.
+        """
+        wanted, sessions = self.agents.of(here.path), self.agents.sessions
+        given = set(split_lines(shown_lines(text)))
+        for document in self._new if here.known is None or self._is_git else self._gone:
+            if (here.known is not None and document == here.document) or given.isdisjoint(self._may_have(document)):
+                continue
+            reviewed = self.of_document(document)
+            if reviewed is not None and reviewed.count_in(text):
+                of_edits = _sessions_of(self._journal, reviewed.edits_in(text))
+                lines = {line.rstrip(b"\n") for line in reviewed.owners}
+                return wanted | lines, "\n".join(filter(None, [of_edits, sessions if wanted else ""]))
+        return wanted, sessions
+
+    def of_document(self, document: DocumentId) -> "_ReviewedText | None":
+        """Return the lines of a document, and those under review; None if it can't be read."""
+        if document not in self._texts:
+            try:
+                loaded = load_document(self._journal, document)
+            except (HistoryBroken, *UNREADABLE):
+                self._texts[document] = None
+            else:
+                earlier = DocumentHistory(self._journal, document).before_away()
+                lines = {line for run in loaded.weave.runs() for line in split_lines(run.text)}
+                self._texts[document] = _ReviewedText(owners=undecided_lines(loaded, earlier), lines=lines)
+        return self._texts[document]
+
+    # ---- inside
+
+    @cached_property
+    def _new(self) -> list[DocumentId]:
+        """The documents under review, newest first."""
+        edits = self._journal.store.index.edits
+        found = {each.document for each in edits.pending()} | edits.documents_away()
+        return sorted(found, reverse=True)[:_MOST_DOCUMENTS]
+
+    @cached_property
+    def _gone(self) -> list[DocumentId]:
+        """The documents under review whose lines are in no file, newest first."""
+        edits = self._journal.store.index.edits
+        return sorted(edits.documents_away() | edits.documents_without_file(), reverse=True)[:_MOST_DOCUMENTS]
+
+    def _may_have(self, document: DocumentId) -> AbstractSet[bytes]:
+        """Return the lines of a document that may be under review: of its edits that are pending or away.
+
+        Which of those that are away were pending before, its records say; to read these takes longer.
+        """
+        if document not in self._possible:
+            try:
+                loaded = load_document(self._journal, document)
+            except (HistoryBroken, *UNREADABLE):
+                self._possible[document] = frozenset()
+            else:
+                away = dict.fromkeys(loaded.away(), Status.PENDING)
+                self._possible[document] = undecided_lines(loaded, away).keys()
+        return self._possible[document]
+
+
+class ReturnedLines:
+    """What the changes that one scan found bring back."""
+
+    def __init__(self, journal: Journal, whose: CallInfo | Attributor, hidden: Collection[bytes] = ()) -> None:
+        """Take a journal. `whose`: says whose a change of a file is. `hidden`: paths that the last scan did not see."""
+        self._journal: Final = journal
+        self._whose: Final = whose
+        self._hidden: Final = hidden
+
+    def with_lines(self, batch: Batch, found: Iterable[Difference]) -> list[Difference]:
+        """Return the differences of files that have lines under review, or are new: only these bring anything back."""
+        kept: list[Difference] = []
+        comparison = _Comparison(self._journal, batch, self._whose, self._hidden)
+        for here in found:
+            with suppress(CasError, *UNREADABLE):  # what can't be compared is explained as it is
+                if comparison.has_lines(here):
+                    kept.append(here)
+        return kept
+
+    def record(self, batch: Batch, found: Sequence[Difference]) -> tuple[list[EditView], set[bytes]]:
+        """Add what comes back to the batch; return its edits, and the paths of which nothing else is left to explain.
+
+        Raises StoreDamaged, and what Batch.record raises.
+        """
+        edits, rest = self.split(batch, found, Recorder(self._journal, batch))
+        return edits, {here.path for here in found} - {here.path for here in rest}
+
+    def split(
+        self, batch: Batch, found: Sequence[Difference], recorder: Recorder
+    ) -> tuple[list[EditView], list[Difference]]:
+        """Add what comes back to the batch; return its edits, and the differences that are left to explain."""
+        event = FileStatuses(journal=self._journal)
+        comparison = _Comparison(self._journal, batch, self._whose, self._hidden)
+        pulled = {here.path for here in found if comparison.add_pulled(here, event)}
+        found = [here for here in found if here.path not in pulled]
+        reason = _RETURNED if found or not pulled else _PULLED
+        moved = comparison.renamed(found)
+        targets = {new.path for new in moved.values()}
+        rest: list[Difference] = []
+        for here in found:
+            if here.path in targets:
+                continue
+            new = moved.get(here.path)
+            if new is None:
+                left = comparison.settle(here, event)
+                rest += [] if left is None else [left]
+                continue
+            # A file that was moved and changed between two looks: a move, then a change of its lines.
+            left = comparison.settle(replace(here, now=new.now, changed=new.changed, tick=new.tick), event)
+            below = new.now if left is None else left.known
+            rest += [replace(here, known=below), replace(new, now=below)]
+            rest += [] if left is None else [replace(left, path=new.path)]
+        return ([] if event.is_empty else event.record(batch, recorder, reason)), rest
+
+
+# ---- inside
+
+
+class _Comparison:
+    """The comparison of what a scan found with the lines under review."""
+
+    def __init__(self, journal: Journal, batch: Batch, whose: CallInfo | Attributor, hidden: Collection[bytes]) -> None:
+        self._journal: Final = journal
+        self._batch: Final = batch
+        self._whose: Final = whose
+        self._hidden: Final = hidden
+        self._lines: Final = ReviewedLines(journal)
+
+    def add_pulled(self, here: Difference, event: FileStatuses) -> bool:
+        """Add the content that a pointer of Large File Storage names, if that took its place; else return False.
+
+        Whoever brought it: the pointer says which bytes these are, and it does not await a review itself.
+        """
+        if here.known is None or here.now is None or here.is_lost:
+            return False
+        if not is_pointer_to(self._batch.text(here.known.blob), self._batch.pieces(here.now.blob)):
+            return False
+        if here.document is not None and self._is_under_review(here.document):
+            return False
+        event.add(self._batch, here, here.known, here.now, Origin.GIT)
+        return True
+
+    def settle(self, here: Difference, event: FileStatuses) -> Difference | None:
+        """Add what a file brings back to the event; return the difference that is left (None: none is)."""
+        if here.is_lost or self._is_formatting(here):
+            return here
+        may_be_agents = owner_at(self._whose, here.path, here.changed, here.tick).origin.needs_review
+        left: Difference | None = here
+        if here.document is not None and (here.known is None or self._is_under_review(here.document)):
+            left = self._returned(here, here.document, event, may_be_agents=may_be_agents)
+        if left is not None and left.now is not None and not may_be_agents:
+            known = event.add_reviewed_lines(self._batch, left, self._lines)
+            left = None if known == left.now else replace(left, known=known)
+        is_unseen = here.path in self._hidden or self._was_written_away(here)
+        if left is not None and is_unseen and not may_be_agents and self._may_be_of_an_agent(here):
+            event.add(self._batch, left, left.known, left.now, Origin.UNATTRIBUTED)
+            return None
+        return left
+
+    def has_lines(self, here: Difference) -> bool:
+        """Return whether a file is new or has lines that are under review there. Raises what reading raises."""
+        if here.now is None or here.is_lost:
+            return False
+        if here.known is not None:
+            self._batch.text(here.known.blob)
+        text = self._batch.text(here.now.blob)
+        reviewed = None if here.document is None else self._lines.of_document(here.document)
+        has_own = reviewed is not None and bool(reviewed.edits_in(text))
+        return here.document is None or has_own or bool(self._lines.that_may_come(here, text)[0])
+
+    def renamed(self, found: Sequence[Difference]) -> dict[bytes, Difference]:
+        """Return the new file in which the lines under review of a file that is gone are, by the path of that."""
+        new = [here for here in found if here.now is not None and here.known is None and here.document is None]
+        blobs = {here.now.blob for here in new if here.now is not None}
+        pairs: dict[bytes, Difference] = {}
+        for old in found if new else ():
+            if old.now is not None or old.known is None or old.document is None or old.is_lost:
+                continue
+            # A file that was moved as it is needs no comparison.
+            reviewed = None if old.known.blob in blobs else self._lines.of_document(old.document)
+            if reviewed is None or not self._is_under_review(old.document):
+                continue
+            counts = [(reviewed.count_in(self._text(here)), here) for here in new if here not in pairs.values()]
+            count, best = max(counts, key=lambda pair: pair[0], default=(0, old))
+            if count:
+                pairs[old.path] = best
+        return pairs
+
+    # ---- inside
+
+    def _is_formatting(self, here: Difference) -> bool:
+        """Return whether a formatter changed the newest edit's lines: they are there still, though each may differ."""
+        if here.document is None or here.known is None or here.now is None:
+            return False
+        change = _change(self._batch, here)
+        whose = None if isinstance(self._whose, CallInfo) else self._whose
+        made = None if change is None else as_formatting(self._journal, change, whose, here.changed, here.tick)
+        return made is not None and made.formats is not None
+
+    def _returned(
+        self, here: Difference, document: DocumentId, event: FileStatuses, *, may_be_agents: bool
+    ) -> Difference | None:
+        """Add what the file of a document brings back to the event; return the difference that is left."""
+        history = DocumentHistory(self._journal, document)
+        for state in () if may_be_agents else history.states()[1:]:
+            if state.is_at(here.path, here.now) and history.brings_back(state) and event.go_to(history, state):
+                return None
+        loaded = event.loaded(document, {})
+        if loaded is None or here.now is None:
+            return here
+        text = self._batch.text(here.now.blob)
+        back = returning(loaded, history.before_away(), text, path=here.path, may_be_agents=may_be_agents)
+        below = event.bring_back(self._batch, here, loaded, back, {})
+        return None if below == here.now else replace(here, known=below)
+
+    def _was_written_away(self, here: Difference) -> bool:
+        """Return whether a file that is back was last written before it was found to be gone: no look saw that."""
+        if here.document is None or here.known is not None or here.now is None:
+            return False
+        store = self._journal.store
+        places = [*store.index.history.of(here.document)]
+        newest = store.record(places[-1])[0] if places else None  # None: all of its history was purged
+        with suppress(OSError):
+            written = os.lstat(os.path.join(os.fsencode(self._journal.tree.root), here.path)).st_mtime_ns
+            return isinstance(newest, Edit | Decision) and written <= newest.time * _NS_PER_US
+        return False
+
+    def _may_be_of_an_agent(self, here: Difference) -> bool:
+        """Return whether an agent may have changed a file at some time at which no look saw it."""
+        if owner_at(self._whose, here.path, here.changed, here.tick).origin.needs_review:
+            return True
+        latest = here.changed + here.tick
+        turn, began = self._journal.store.index.turns.turn(1), log_of(self._journal).began
+        is_after_turn = turn is not None and turn.time * _NS_PER_US <= latest
+        return is_after_turn or (began is not None and began <= latest)
+
+    def _is_under_review(self, document: DocumentId) -> bool:
+        return self._journal.store.index.edits.has_undecided(document)
+
+    def _text(self, here: Difference) -> bytes:
+        return b"" if here.now is None else self._batch.text(here.now.blob)
+
+
+def _change(batch: Batch, here: Difference) -> Change | None:
+    """Return the change that a difference is (None: there is none)."""
+    now = None if here.now is None else Version(content=batch.text(here.now.blob), state=here.now)
+    folders = here.folders if here.known is None else 0
+    return external_change(here.path, here.document, here.known, now, batch.text, folders=folders)
+
+
+def _sessions_of(journal: Journal, edits: Iterable[Seq]) -> str:
+    """Return the conversations whose edits these are, as the note of an unattributed edit has them."""
+    rows = filter(None, map(journal.store.index.edits.get, edits))
+    named = {row.owner for row in rows} - {"", UNKNOWN_AGENT, EXTERNAL_CONVERSATION, GIT_CONVERSATION}
+    return "\n".join(sorted(named))
+
+
+def owner_at(whose: CallInfo | Attributor, path: bytes, moment: int, tick: int) -> CallInfo:
+    """Return the call that a change of a file at a moment is attributed to. Units as for `Whose`."""
+    return whose if isinstance(whose, CallInfo) else whose(os.fsdecode(path), moment, tick)

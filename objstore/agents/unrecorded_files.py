@@ -1,0 +1,93 @@
+"""Find the files without an edit that differ from the baseline, and record nothing: for a status.
+
+A status compares every file that has edits with its last record. This compares the others, with the stat cache of the
+last scan, as a scan would, but takes no lock and saves nothing: a scan that records needs to see what is new since the
+last one that did.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+from objstore.disk.fs.reserved_names import STORE_NAME
+from objstore.model.results import ExternalChange
+from objstore.values.fastclass import value
+from objstore.worktree.changed_dirs import changed_folders
+from objstore.worktree.stat_cache import StatCache
+
+# Most statuses find no difference, and don't wait for these to load.
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from objstore.storage.transaction.journal import Journal
+    from objstore.worktree.scan import WorktreeScan
+    from objstore.worktree.walk import ScanLimits
+
+__all__ = ["UnrecordedFiles", "unrecorded_files"]
+
+_BYTES: Final = 1 << 28
+_SECONDS: Final = 2
+"""What a status may read: a person waits for it. A scan that records has wider limits."""
+
+
+@value
+class UnrecordedFiles:
+    """What differs from the baseline without being recorded, and whether all files were compared."""
+
+    changes: tuple[ExternalChange, ...] = ()  # by path
+    newly_left_out: tuple[str, ...] = ()  # paths that the last scan covered, and a rule leaves out now
+    compared: int | None = None  # how many files were compared, if a limit was reached; None: all of them
+
+
+def unrecorded_files(journal: Journal, limits: ScanLimits | None = None) -> UnrecordedFiles:
+    """Return the files that differ from the baseline and have no edit; none if there is no baseline.
+
+    Raises what the baseline's trees and the settings raise.
+    """
+    with journal.reading() as store:
+        baseline = store.baseline()
+        suspects = None if baseline is None else _suspects(journal, baseline.number)
+        if suspects is None:
+            return UnrecordedFiles()
+        from objstore.worktree.scan import WorktreeScan, discard_content
+        from objstore.worktree.walk import ScanLimits
+
+        scan = WorktreeScan(journal)
+        walk = scan.walk(discard_content, limits or ScanLimits(bytes=_BYTES, seconds=_SECONDS))
+        walk.run(suspects=suspects)
+        changes = tuple(sorted(_changes(journal, scan), key=lambda change: change.path))
+        left_out = tuple(map(os.fsdecode, scan.stat_cache.newly_left_out))
+        compared = None if walk.is_whole else walk.files
+        return UnrecordedFiles(changes=changes, newly_left_out=left_out, compared=compared)
+
+
+def _suspects(journal: Journal, baseline: int) -> list[bytes] | None:
+    """Return the folders to list. None: the last scan recorded everything, and no folder or file has changed since."""
+    folder = os.path.join(journal.tree.root, STORE_NAME)
+    stat_cache = StatCache.loaded(folder, journal.store.log.store, baseline)
+    signatures, to_list = stat_cache.folder_signatures(b"")
+    due = to_list + changed_folders(journal.tree.fd, signatures)
+    due += [row.path for row in stat_cache.not_fully_recorded(b"")]
+    return due if due or not signatures else None
+
+
+def _changes(journal: Journal, scan: WorktreeScan) -> Iterator[ExternalChange]:
+    """Yield the differences in the folders that are not fully recorded. Files with edits are compared elsewhere."""
+    from objstore.agents.detect import folder_differences
+    from objstore.worktree.baseline import KnownStates
+    from objstore.worktree.mounts import absent_folders, is_absent
+
+    known = KnownStates(journal)
+    absent = absent_folders(journal)
+    for row in scan.stat_cache.not_fully_recorded(b""):
+        for found in folder_differences(journal, scan, row, known):
+            if found.document is None and not is_absent(found.path, absent):
+                yield ExternalChange(
+                    document=None,
+                    path=os.fsdecode(found.path),
+                    recorded=None if found.known is None else found.known.blob,
+                    recorded_mode=0 if found.known is None else found.known.mode,
+                    found=None if found.now is None else found.now.blob,
+                    found_mode=0 if found.now is None else found.now.mode,
+                )

@@ -1,0 +1,93 @@
+"""List the states that one document was in, and the status that each unit had in each of them.
+
+Git may bring the bytes of an earlier state back. Then the units that had their effect in that state have it again, and
+later ones do not.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from objstore.model.basic_types import DocumentId, FileState, Status, Unit
+from objstore.model.records import Decision, Edit
+from objstore.storage.transaction.journal import Journal
+from objstore.values.fastclass import value
+
+__all__ = ["DocumentHistory", "EarlierState"]
+
+
+@value
+class EarlierState:
+    """A state that a document was in."""
+
+    position: int  # how many of the document's records came before it
+    path: bytes  # where the file was, or would have been
+    state: FileState | None  # None: there was no file
+
+    def is_at(self, path: bytes, state: FileState | None) -> bool:
+        """Return whether a file in this state is what was found at a path (None: nothing was found)."""
+        return self.state == state and (state is None or self.path == path)
+
+
+class DocumentHistory:
+    """The edits of one document and the decisions on them, as far as they have not expired."""
+
+    def __init__(self, journal: Journal, document: DocumentId) -> None:
+        """Read the records. Raises StoreDamaged."""
+        store = journal.store
+        records = (store.record(place)[0] for place in store.index.history.of(document))
+        self.document = document
+        self._records: Sequence[Edit | Decision] = [each for each in records if isinstance(each, Edit | Decision)]
+
+    def states(self) -> list[EarlierState]:
+        """Return the states, newest first: the present one, and that before the first edit if it is known."""
+        found: list[EarlierState] = []
+        for position, record in enumerate(self._records):
+            if isinstance(record, Edit):
+                if not position and record.document == DocumentId(record.seq):
+                    path = record.path if record.source is None else record.source
+                    found.append(EarlierState(position=0, path=path, state=record.before))
+                found.append(EarlierState(position=position + 1, path=record.path, state=record.after))
+                continue
+            found += [
+                EarlierState(position=position + 1, path=written.path, state=written.after)
+                for written in record.written
+                if written.document == self.document
+            ]
+        return found[::-1]
+
+    def statuses(self, position: int | None = None) -> dict[Unit, Status]:
+        """Return the status that every unit had after that many records (None: all of them)."""
+        statuses: dict[Unit, Status] = {}
+        for record in self._records[:position]:
+            if isinstance(record, Edit):
+                statuses |= {Unit(record.seq, hunk): record.status for hunk in range(len(record.hunks) + 1)}
+            else:
+                statuses |= {unit: status for unit, status in record.verdicts if unit in statuses}
+        return statuses
+
+    def before_away(self) -> dict[Unit, Status]:
+        """Return the status that each unit which is away had before, if it was live then."""
+        last: dict[Unit, Status] = {}
+        now: dict[Unit, Status] = {}
+        for record in self._records:
+            if isinstance(record, Edit):
+                given = [(Unit(record.seq, hunk), record.status) for hunk in range(len(record.hunks) + 1)]
+            else:
+                given = [(unit, status) for unit, status in record.verdicts if unit in now]
+            now |= given
+            last |= {unit: status for unit, status in given if status is not Status.AWAY}
+        return {unit: last[unit] for unit, status in now.items() if status is Status.AWAY and last[unit].is_live}
+
+    def verdicts_for(self, state: EarlierState) -> Mapping[Unit, Status]:
+        """Return the units whose status has to change so that only what was live in `state` is, with the new status.
+
+        A rejected unit stays rejected, unless it was live in `state`: it has no effect either way, as a person decided.
+        """
+        now, then = self.statuses(), self.statuses(state.position)
+        wanted = [(unit, then.get(unit, Status.AWAY)) for unit in now]
+        wanted = [(unit, to) for unit, to in wanted if to.is_live or now[unit] is not Status.REJECTED]
+        return {unit: status for unit, status in wanted if status is not now[unit]}
+
+    def brings_back(self, state: EarlierState) -> bool:
+        """Return whether `state` has anything that is away now."""
+        now = self.statuses()
+        return any(now[unit] is Status.AWAY and to.is_live for unit, to in self.verdicts_for(state).items())

@@ -1,0 +1,442 @@
+"""Record changes as edits: store their blobs, compute their hunks and number them.
+
+A change is what a call did to one file, or an unrecorded difference that was found on disk.
+"""
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
+
+from objstore.disk.fs.confined_path import FileOnDisk, Tree
+from objstore.disk.fs.content_source import FileSource, Source
+from objstore.model.basic_types import (
+    EXTERNAL_CONVERSATION,
+    DocumentId,
+    FileState,
+    Operation,
+    Origin,
+    Seq,
+    Status,
+    is_other_kind,
+)
+from objstore.model.canonical_msgpack import MAX_TEXT
+from objstore.model.ids import BlobId
+from objstore.model.large_file_placeholder import is_placeholder, placeholder
+from objstore.model.records import LEFT_OUT_NOTE, Edit, Marks, Turn
+from objstore.model.results import CallInfo, TurnInfo
+from objstore.model.views import EditView
+from objstore.review.calls.policies import ACCEPTED_BY, Policies
+from objstore.storage.store.write_batch import Batch, now
+from objstore.storage.transaction.journal import Journal
+from objstore.text.diff import diff_lines
+from objstore.text.forms import TextForm, form_of, is_either_binary, lines_of
+from objstore.text.hunks import Hunk, VerifiedHunks, hunks_fit
+from objstore.text.lines import Affixes, common_affixes, is_closed
+from objstore.values.errors import DAMAGE, UNREADABLE, CasError
+from objstore.values.fastclass import replace, variable
+
+__all__ = [
+    "Change",
+    "Recorder",
+    "Version",
+    "external_change",
+    "external_changes",
+    "new_conversation",
+    "version_of",
+]
+
+
+def new_conversation() -> str:
+    """Return a new conversation id: `conv_{epoch_ms}_{rand_hex}`."""
+    return f"conv_{now() // 1000}_{os.urandom(4).hex()}"
+
+
+@variable
+class Version:
+    """A file's text and its file state."""
+
+    content: bytes  # for a large file, its placeholder
+    state: FileState
+    source: Source | None = None  # for a placeholder: where the bytes are, if the store may lack them
+
+
+@variable
+class Change:
+    """One edit that is to be recorded."""
+
+    document: DocumentId | None  # None: the document begins with this edit
+    operation: Operation
+    path: bytes
+    source: bytes | None
+    before: Version | None
+    after: Version | None
+    hunks: Sequence[Hunk] | None  # None: computed by diff
+    origin: Origin
+    amends: Seq | None = None  # the edit that this one amends; None: it amends none
+    marks: Marks | None = None  # None: it writes no conflict markers
+    turn: TurnInfo | None = None  # the turn that it was made in; None: not known
+    formats: Edit | None = None  # the agent's edit whose result a formatter changed by it; None: it is no formatting
+    folders: int = 0  # how many of the path's folders, counted from the innermost, are new with the file
+    is_last: bool = False  # whether it ends a document whose recorded state can't be read
+
+
+class Recorder:
+    """Adds the edit records of changes to a batch, and gives them their numbers."""
+
+    def __init__(self, journal: Journal, batch: Batch) -> None:
+        self._journal = journal
+        self._root = journal.tree.root
+        self._store = journal.store
+        self._batch = batch
+        self._seq = self._store.next_seq()
+        self._time = now()
+        self._turns: dict[tuple[str, str, int], int] = {}  # numbers by session, conversation and time
+        self._ordinals: dict[tuple[str, int], int] = {}  # the next ordinals of calls that formatters' edits belong to
+        self._next_turn = 0  # the number that the next new turn gets; 0: ask the store
+        self._root = journal.tree.root
+        self.left_out: Collection[bytes] = ()  # paths of files that no scan read, and that are older than the last
+        self.born: Mapping[bytes, int] = {}  # when other files at new paths were made at the latest (ns)
+        self._policies: Policies | None = None  # read when they are first needed
+        self._forms: dict[DocumentId, TextForm] = {}  # of the texts that edits of this batch led to
+
+    def record(
+        self,
+        change: Change,
+        *,
+        document: DocumentId | None,
+        conversation: str,
+        call: int,
+        ordinal: int,
+        tool: str,
+        notes: Mapping[str, str],
+        time: int = 0,
+    ) -> EditView:
+        """Add the change's blobs and its record to the batch, and return the edit as it will be shown.
+
+        `time`: when it was made, in microseconds since 1970-01-01 UTC; 0: now. The record of the change's turn is
+        added before it if there is none yet. If the group is rolled back, that record stays, without edits, and the
+        next call of the turn uses it.
+        """
+        turn = 0 if change.turn is None else self._turn(change.turn, change.turn.conversation or conversation)
+        if change.formats is not None:
+            turn = change.formats.turn
+        before, after = change.before, change.after
+        affixes = None
+        # A placeholder without a source is of a recorded state: its blob is stored, or lost.
+        if before is not None and (before.source is not None or not is_placeholder(before.content)):
+            self._batch.state(before.content, name=before.state.blob, source=before.source)
+        if after is not None:
+            base = None
+            if before is not None and before.state.blob != after.state.blob:
+                base, affixes = before.state.blob, _affixes(before.content, after.content, change.hunks)
+            # What a placeholder has in common with another text says nothing about the bytes.
+            shared = None if before is not None and is_placeholder(before.content) else affixes
+            self._batch.state(after.content, base, name=after.state.blob, affixes=shared, source=after.source)
+        if before is None and (change.path in self.left_out or self._is_older_than_turn(change)):
+            notes = {**notes, LEFT_OUT_NOTE: "until now"}
+        forms = self._forms_of(document, before, after)
+        hunks, newline = _hunks(before, after, change.hunks, affixes, forms)
+        added, removed = _line_counts(before, after, hunks, forms)
+        status = Status.PENDING if self._needs_review(change) else Status.ACCEPTED
+        if status is Status.PENDING and self._is_accepted_by_policy(change):
+            status, notes = Status.ACCEPTED, {**notes, ACCEPTED_BY: "review.accept"}
+        edit = Edit(
+            seq=self._seq,
+            document=DocumentId(self._seq) if document is None else document,
+            time=time or self._time,
+            conversation=conversation,
+            call=call,
+            ordinal=ordinal,
+            operation=change.operation,
+            path=change.path,
+            source=change.source,
+            before=None if before is None else before.state,
+            after=None if after is None else after.state,
+            hunks=hunks,
+            folders=change.folders,
+            newline=newline,
+            forms=forms,
+            added=added,
+            removed=removed,
+            origin=change.origin,
+            status=status,
+            amends=change.amends,
+            marks=change.marks,
+            turn=turn,
+            tool=tool,
+            notes=notes,
+        )
+        if after is not None:
+            self._forms[edit.document] = forms[1]
+        self._seq = Seq(self._seq + 1)
+        return EditView(
+            id=self._batch.record(edit),
+            edit=edit,
+            status=edit.status,
+            units=(edit.status,) * (1 + len(edit.hunks)),
+            whole=edit.changes_whole,
+            reasons=("",) * (1 + len(edit.hunks)),
+            owner=conversation,
+        )
+
+    def _forms_of(
+        self, document: DocumentId | None, before: Version | None, after: Version | None
+    ) -> tuple[TextForm, TextForm]:
+        """Return the text forms before and after a change, as far as its document has lines of such forms."""
+        forms = _form(before), _form(after)
+        if not forms[0] or document is None:
+            return forms
+        known = self._forms.get(document)
+        if known is None:
+            from objstore.history.documents.loader import load_document
+
+            try:
+                known = load_document(self._journal, document).form
+            except DAMAGE:
+                known = TextForm.PLAIN
+        # Earlier versions of this program counted the lines of the bytes.
+        return known, forms[1]
+
+    def _is_older_than_turn(self, change: Change) -> bool:
+        """Return whether a file was made before the prompt of the turn in which it came into sight."""
+        born = self.born.get(change.path)
+        return born is not None and change.turn is not None and born < change.turn.began * 1000
+
+    def _needs_review(self, change: Change) -> bool:
+        """Return whether a change is recorded as pending."""
+        if change.origin is Origin.EXTERNAL and change.amends is None:
+            return self._external != "accepted"
+        if change.origin is Origin.FORMATTER:
+            return self._setting("review.formatting") != "accepted"
+        return change.origin.needs_review
+
+    @cached_property
+    def _external(self) -> str:
+        return self._setting("review.external")
+
+    def _setting(self, name: str) -> str:
+        """Return the value of a setting; if it can't be read, the one with which most is reviewed."""
+        from objstore.disk.config.config_files import Configuration
+
+        try:
+            return str(Configuration(self._root).get(name).value)
+        except CasError:
+            return "pending"
+
+    def record_formatting(self, change: Change, made: Edit) -> EditView:
+        """Record what a formatter made of an agent's edit: an edit of the same call, with an origin of its own."""
+        known = self._store.index.edits.edits_of_call(made.conversation, made.call)
+        ordinal = max(known, self._ordinals.get((made.conversation, made.call), 0))
+        self._ordinals[made.conversation, made.call] = ordinal + 1
+        return self.record(
+            replace(change, origin=Origin.FORMATTER, turn=None),
+            document=change.document,
+            conversation=made.conversation,
+            call=made.call,
+            ordinal=ordinal,
+            tool=made.tool,
+            notes=made.notes,
+        )
+
+    def _is_accepted_by_policy(self, change: Change) -> bool:
+        if change.marks is not None:
+            return False
+        if self._policies is None:
+            self._policies = Policies(self._root, self._store)
+        return self._policies.accepts(change.origin, change.path, change.source)
+
+    def _turn(self, turn: TurnInfo, conversation: str) -> int:
+        """Return the number of a turn, and add its record to the batch if it has none yet."""
+        which = turn.session, conversation, turn.began
+        number = self._turns.get(which) or self._store.turn_at(*which)
+        if not number:
+            number = self._next_turn or self._store.next_turn()
+            self._next_turn = number + 1
+            self._batch.record(
+                Turn(
+                    number=number,
+                    time=turn.began,
+                    session=turn.session,
+                    conversation=conversation,
+                    client=turn.client[:MAX_TEXT],
+                    model=turn.model[:MAX_TEXT],
+                    prompt=turn.prompt[:MAX_TEXT],
+                )
+            )
+        self._turns[which] = number
+        return number
+
+    def record_found(self, changes: Sequence[tuple[Change, CallInfo]]) -> list[EditView]:
+        """Record changes that were found on disk, each with the call that it is attributed to."""
+        views: list[EditView] = []
+        calls: dict[str, list[EditView]] = {}  # by conversation
+        for change, info in changes:
+            if change.formats is not None and info.origin is not Origin.AGENT:
+                views.append(self.record_formatting(change, change.formats))
+                continue
+            conversation = info.conversation or EXTERNAL_CONVERSATION
+            edits = calls.setdefault(conversation, [])
+            view = self.record(
+                self.bound_to_markers(replace(change, origin=info.origin, turn=info.turn)),
+                document=change.document,
+                conversation=conversation,
+                call=edits[0].edit.call if edits else self._store.next_call(conversation),
+                ordinal=len(edits),
+                tool=info.tool,
+                notes=info.notes,
+            )
+            edits.append(view)
+            views.append(view)
+        return views
+
+    def bound_to_markers(self, change: Change) -> Change:
+        """Return a change found on disk as an amendment of the marker edit, if all of it is between conflict markers.
+
+        A change that an agent may have made is returned as it is, because it needs a review of its own.
+        """
+        if change.origin.needs_review or change.document is None or change.before is None or change.after is None:
+            return change
+        if change.before.state.mode != change.after.state.mode:
+            return change  # markers are never about the mode
+        if not self._store.index.edits.with_markers(change.document):
+            return change
+        from objstore.history.documents.marked_text import marker_edit_around
+
+        forms = self._forms_of(change.document, change.before, change.after)
+        hunks, _ = _hunks(change.before, change.after, None, None, forms)
+        lines = lines_of(change.before.content, forms[0])
+        return replace(change, amends=marker_edit_around(self._store, change.document, lines, hunks))
+
+
+def version_of(found: tuple[FileState, FileOnDisk] | None, tree: Tree, path: bytes) -> Version | None:
+    """Return the version that was found on disk at `path` (None: no file)."""
+    if found is None:
+        return None
+    state, file = found
+    source = FileSource(tree, path, file.stat) if is_placeholder(file.content) else None
+    return Version(content=file.content, state=state, source=source)
+
+
+def external_change(
+    path: bytes,
+    document: DocumentId | None,
+    known: FileState | None,
+    now: Version | None,
+    text: Callable[[BlobId], bytes],
+    *,
+    folders: int = 0,
+) -> Change | None:
+    """Return the change from the known state of a file to the version on disk (None: they are equal).
+
+    `document`: None begins a new document. `folders`: how many of the path's folders are new with the file.
+    """
+    if (None if now is None else now.state) == known:
+        return None
+    before: Version | None = None
+    if known is not None and now is not None and now.state.blob == known.blob:
+        # Only the mode differs, so the bytes are on disk even if the store has lost them.
+        before = replace(now, state=known)
+    elif known is not None:
+        before = Version(content=text(known.blob), state=known)
+    operation = Operation.CREATE if before is None else Operation.DELETE if now is None else Operation.EDIT
+    return Change(
+        document=document,
+        operation=operation,
+        path=path,
+        source=None,
+        before=before,
+        after=now,
+        hunks=None,
+        origin=Origin.EXTERNAL,
+        folders=folders,
+    )
+
+
+def external_changes(
+    path: bytes,
+    document: DocumentId,
+    known: FileState | None,
+    now: Version | None,
+    text: Callable[[BlobId], bytes],
+) -> list[Change]:
+    """Return the changes from the recorded state of a file to the version on disk (empty: they are equal).
+
+    If the recorded state can't be read, one change ends its document, and another begins a new one with the version on
+    disk: no diff is possible from lost bytes, and damage in the store is no reason to refuse a change of a file. The
+    same where a link took the place of a file, or a file that of a link: neither is a version of the other.
+    """
+    if is_other_kind(known, None if now is None else now.state):
+        created = external_change(path, None, None, now, text)
+        return [*external_changes(path, document, known, None, text), *([] if created is None else [created])]
+    try:
+        change = external_change(path, document, known, now, text)
+    except UNREADABLE:
+        if known is None:
+            raise
+    else:
+        return [] if change is None else [change]
+    end = Change(
+        document=document,
+        operation=Operation.DELETE,
+        path=path,
+        source=None,
+        before=Version(content=placeholder(known.blob), state=known),
+        after=None,
+        hunks=None,
+        origin=Origin.EXTERNAL,
+        is_last=True,
+    )
+    begin = external_change(path, None, None, now, text)
+    return [end] if begin is None else [end, begin]
+
+
+def _affixes(before: bytes, after: bytes, hunks: Sequence[Hunk] | None) -> Affixes:
+    """Return the common prefix and suffix of two texts; from verified hunks, if there are any."""
+    known = VerifiedHunks.known(hunks, before, after)
+    return common_affixes(before, after) if known is None else known.shared
+
+
+def _hunks(
+    before: Version | None,
+    after: Version | None,
+    known: Sequence[Hunk] | None,
+    affixes: Affixes | None,
+    forms: tuple[TextForm, TextForm],
+) -> tuple[tuple[Hunk, ...], bool]:
+    """Return an edit's hunks, and whether it adds or removes the final newline in addition to them."""
+    if before is None or after is None or before.state.blob == after.state.blob:
+        return (), False
+    old, new = lines_of(before.content, forms[0]), lines_of(after.content, forms[1])
+    if any(forms):
+        affixes = None
+        known = known if known is not None and hunks_fit(old, new, known) else None
+    if after.state.is_link or (known is None and is_either_binary(old, new)):
+        # Lines mean nothing in binary files and links: the state can only be decided as a whole.
+        known = (Hunk(0, _line_count(old), 0, _line_count(new)),)
+    hunks = diff_lines(old, new, affixes) if known is None else tuple(known)
+    if is_closed(old) is is_closed(new):
+        return hunks, False
+    ends_inside = bool(hunks) and hunks[-1].new_count > 0 and hunks[-1].new_end == _line_count(new)
+    return hunks, not ends_inside
+
+
+def _line_counts(
+    before: Version | None, after: Version | None, hunks: Sequence[Hunk], forms: tuple[TextForm, TextForm]
+) -> tuple[int, int]:
+    """Return how many lines an edit adds and removes: none if a state is binary, because its lines mean nothing."""
+    old = b"" if before is None else lines_of(before.content, forms[0])
+    new = b"" if after is None else lines_of(after.content, forms[1])
+    if is_either_binary(old, new):
+        return 0, 0
+    return (
+        _line_count(new) if before is None else sum(hunk.new_count for hunk in hunks),
+        _line_count(old) if after is None else sum(hunk.old_count for hunk in hunks),
+    )
+
+
+def _line_count(text: bytes) -> int:
+    return text.count(b"\n") + (not is_closed(text))
+
+
+def _form(version: Version | None) -> TextForm:
+    return TextForm.PLAIN if version is None or version.state.is_link else form_of(version.content)

@@ -1,0 +1,553 @@
+"""Compute what a decision would do, without changing anything, and record it.
+
+The text of a file is a function of the set of live edits. A decision gives units new statuses, and the planner replays
+every document of these units with them. If there is no conflict, and no two files have one path, the plan writes the
+resulting documents; otherwise the planner returns the conflicts.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from objstore.history.documents.loader import load_document
+from objstore.history.edit_queries import edit as edit_numbered, may_continue
+from objstore.model.basic_types import (
+    Action,
+    ConflictKind,
+    Decider,
+    DocumentId,
+    FileState,
+    OnExternal,
+    Origin,
+    Seq,
+    Status,
+    Unit,
+    settable_state,
+)
+from objstore.model.large_file_placeholder import MAX_BLOB, is_placeholder
+from objstore.model.records import LEFT_OUT_NOTE, Decision, Edit, WrittenFile
+from objstore.model.results import Conflict, Conflicted, LinesKept, MarkersWritten, Notice
+from objstore.review.planning.kept_lines import LineKeeper
+from objstore.review.planning.marker_files import MarkerWriter
+from objstore.review.planning.marker_removal import without_markers
+from objstore.review.planning.path_conflicts import find_path_conflicts
+from objstore.review.planning.plan import Plan
+from objstore.review.planning.replay_check import find_doubt, live_units
+from objstore.review.planning.ways_out import WaysOut
+from objstore.storage.index.rows import Tip
+from objstore.storage.store.write_batch import Batch, now
+from objstore.values.errors import UNREADABLE, FileChanged, FileTooLarge, HistoryBroken
+from objstore.values.fastclass import field, replace, variable
+from objstore.values.request_errors import EditTakenOut, FileMayBeOlder, NoSuchName
+from objstore.worktree.external_changes import concerns_disk, external_view, found_at, found_changes
+from objstore.worktree.mounts import absent_folders, is_absent, require_mounted
+
+# `edit_recorder` is imported only if a decision finds external edits, or writes markers.
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from objstore.model.results import ExternalChange
+    from objstore.review.calls.edit_recorder import Change, Recorder
+    from objstore.storage.transaction.journal import Journal
+    from objstore.weave.document import Document
+
+__all__ = ["Planner", "require_expected"]
+
+
+def require_expected(expected: Sequence[ExternalChange], found: Sequence[ExternalChange]) -> None:
+    """Raise FileChanged if other external changes are found than those that the reviewer was shown, if any were."""
+    if expected and set(expected) != set(found):
+        raise FileChanged(min(change.path for change in set(expected) ^ set(found)))
+
+
+@variable
+class Planner:
+    """The computation of one decision. The caller holds the writer lock, except in a dry run."""
+
+    journal: Journal
+    batch: Batch
+    before: Seq = Seq(0)  # for an undo or redo: the newest edit before the decision that it takes back; 0: none
+    _documents: dict[DocumentId, Document] = field(default_factory=dict)
+    _before: dict[DocumentId, bytes] = field(default_factory=dict)  # their statuses before the decision
+    _tips: dict[DocumentId, Tip] = field(default_factory=dict)  # their tips, external edits included
+    _disk_stats: dict[bytes, os.stat_result] = field(default_factory=dict)
+    _external: list[Edit] = field(default_factory=list)
+    _lineages: dict[Seq, DocumentId] = field(default_factory=dict)  # documents of named and external edits
+    _modes_lost: dict[DocumentId, int] = field(default_factory=dict)
+    _older: set[Seq] = field(default_factory=set)  # creations that stay pending: their files may be older
+    _recorder: Recorder | None = None  # None: nothing is recorded yet
+
+    def absent(self, units: Iterable[Unit]) -> dict[Unit, str]:
+        """Return the units of files that are on file systems not mounted now, each with its file's path."""
+        absent = absent_folders(self.journal)
+        found: dict[Unit, str] = {}
+        for unit in units if absent else ():
+            (document,) = self._documents_of([unit])
+            path = self._tip(document).path
+            if is_absent(path, absent):
+                found[unit] = os.fsdecode(path)
+        return found
+
+    def external_changes(self, units: Iterable[Unit]) -> tuple[ExternalChange, ...]:
+        """Return the external changes of the files that the units belong to. Raises NotMounted."""
+        tips = [self._tip(document) for document in self._documents_of(units)]
+        require_mounted(self.journal, (tip.path for tip in tips))
+        return found_changes(self.journal, self._counted(tips))
+
+    def record_returned(self, units: Iterable[Unit]) -> bool:
+        """Record which lines of edits are back in the files that the units belong to; return whether any is.
+
+        If so, the planner and its batch are spent: another one plans the decision.
+        """
+        from objstore.review.calls.formatting import differences
+
+        changes = [change for _, change in self._found(self._documents_of(units)) if change is not None]
+        found = differences(self.batch, changes, self._disk_stats)
+        return bool(found) and self.journal.evidence.record_returned(self.batch, found)
+
+    def _counted(self, tips: Sequence[Tip]) -> Iterator[Tip]:
+        """Yield the tips, and report the progress of comparing them with the disk."""
+        for done, tip in enumerate(tips):
+            self.journal.progress("files", done, len(tips))
+            yield tip
+
+    def plan(
+        self,
+        verdicts: Mapping[Unit, Status],
+        *,
+        cascade: bool,
+        markers: bool,
+        keeps_lines: bool,
+        on_external: OnExternal,
+        expected: Sequence[ExternalChange],
+        is_new: bool = True,
+    ) -> Plan | Conflicted:
+        """Compute what the verdicts lead to. External changes are recorded first, and then kept or discarded.
+
+        `is_new`: false for an undo or redo, which restores earlier statuses instead of removing markers.
+        `cascade`: conflicting hunks are rejected; `markers`: they are set aside, and shown in the text; `keeps_lines`:
+        they are rejected, and what they inserted into a file whose creation is rejected stays.
+        Raises FileChanged if the external changes are not the `expected` ones, when any are given, FileTooLarge if a
+        resulting text is over MAX_BLOB, and HistoryBroken.
+        """
+        documents = self._documents_of(verdicts)
+        discarded = self._record_external(documents, on_external, expected)
+        statuses_only = self._without_effect(self._by_document(verdicts))
+        documents = [document for document in documents if document not in statuses_only]
+        before: dict[DocumentId, bytes] = {}
+        for document in documents:
+            self.journal.progress("documents", len(before), len(documents))
+            self._document(document)
+            before[document] = self._before[document]
+        cascaded: list[Unit] = []
+        marker = MarkerWriter(self.journal, self.batch, self._external)
+        keeper = LineKeeper(self.journal, self.batch, self._origin)
+        unmarked: list[Seq] = []
+        restated: dict[Unit, Status] = {}  # verdicts to record even where the status stays the same
+        returned: list[Unit] = []
+        left: dict[Unit, Unit] = {}  # units that keep their status
+        given = self._by_document(dict(verdicts) | dict.fromkeys(discarded, Status.REJECTED))
+        for loaded in map(self._document, documents):
+            named = {unit: status for unit, status in given.get(loaded.id, {}).items() if loaded.knows(unit)}
+            named, kept = self._without_left_units(loaded, named, is_new=is_new)
+            left |= kept
+            given[loaded.id] = named
+            rest = without_markers(self.journal, loaded, named, before=self.before, is_new=is_new)
+            unmarked += rest.unmarked
+            restated |= named if rest.unmarked or not is_new else {}
+            returned += rest.returned
+            cascaded += rest.amendments
+            if cascade:
+                cascaded += loaded.set_with_dependents(rest.verdicts)
+            elif markers:
+                cascaded += marker.set_statuses(loaded, rest.verdicts)
+            elif keeps_lines:
+                cascaded += keeper.set_statuses(loaded, rest.verdicts)
+            else:
+                loaded.set_statuses(rest.verdicts)
+                cascaded += self._reject_formatting(loaded, rest.verdicts) if is_new else ()
+        if not (statuses_only or any(given.values())):
+            self._refuse_to_leave_all(left)
+        conflicts = [conflict for document in documents for conflict in self._document(document).conflicts()]
+        conflicts += self._path_conflicts(documents, {unit for share in given.values() for unit in share})
+        # An undo or redo leads back to an earlier text, which is not in doubt.
+        for document in documents if is_new and not conflicts else ():
+            doubt = self._doubt(document, before[document])
+            while doubt is not None and cascade:
+                cascaded += self._reject_with_dependents(self._document(document), doubt)
+                doubt = self._doubt(document, before[document])
+            conflicts += [] if doubt is None else [doubt]
+        if conflicts:
+            return self._refused(conflicts, before, given, is_new=is_new)
+        changes = {document: self._document(document).changed_since(before[document]) for document in documents}
+        changed = {unit: status for share in (statuses_only | changes).values() for unit, status in share.items()}
+        return Plan(
+            verdicts=restated | changed,
+            cascaded=tuple(unit for unit in cascaded if unit in changed),
+            written=(*self._written(documents), *self._unchanged(statuses_only)),
+            external=self._external,
+            disk_stats=self._disk_stats,
+            notices=tuple(self._notices(changes)),
+            emptied=tuple(self._emptied_folders(documents)),
+            marked=marker,
+            kept=keeper,
+            unmarked=tuple(unmarked),
+            returned=tuple(unit for unit in returned if unit in changed),
+            repeated=() if is_new else tuple(left.items()),
+            taken_out=tuple(left.items()) if is_new else (),
+            older=tuple(sorted(self._older)),
+            modes_lost=self._modes_lost,
+        )
+
+    def record(
+        self, plan: Plan, action: Action, *, who: str, reason: str, takes_back: int, commit: str = ""
+    ) -> tuple[Decision, tuple[MarkersWritten, ...], tuple[LinesKept, ...]]:
+        """Add the decision to the batch, and the edits that write its markers and keep lines; return all."""
+        decider = Decider() if commit else self.journal.decider
+        decision = Decision(
+            number=self.journal.store.index.numbers.next_decision(),
+            time=now(),
+            action=action,
+            verdicts=tuple(sorted(plan.verdicts.items())),
+            written=plan.written,
+            who=who,
+            reason=reason,
+            takes_back=takes_back,
+            commit=commit,
+            via=decider.via,
+            agent=decider.agent,
+        )
+        self.batch.record(decision)
+        marked = plan.marked.record(self._recording(), decision, who) if plan.marked.files else ()
+        kept = plan.kept.record(self._recording(), decision, who) if plan.kept.files else ()
+        return decision, marked, kept
+
+    def _recording(self) -> Recorder:
+        if self._recorder is None:
+            from objstore.review.calls.edit_recorder import Recorder
+
+            self._recorder = Recorder(self.journal, self.batch)
+        return self._recorder
+
+    # ---- inside
+
+    def _documents_of(self, units: Iterable[Unit]) -> list[DocumentId]:
+        found: dict[DocumentId, None] = {}
+        for seq in {unit.seq: None for unit in units}:
+            document = self._lineages.get(seq)
+            if document is None:
+                document = self.journal.store.index.edits.document_of(seq)
+                if document is None:
+                    raise NoSuchName(str(seq), "edit")
+                self._lineages[seq] = document
+            found[document] = None
+        return list(found)
+
+    def _without_effect(
+        self, shares: Mapping[DocumentId, Mapping[Unit, Status]]
+    ) -> dict[DocumentId, dict[Unit, Status]]:
+        """Return the changed statuses of the documents that need no replay, because their text can't change.
+
+        All their units are live and stay so, they have no external changes and no markers, and no later accepted edit
+        took out what is accepted.
+        """
+        index = self.journal.store.index
+        found: dict[DocumentId, dict[Unit, Status]] = {}
+        for document, share in shares.items():
+            if document in self._documents or Status.REJECTED in share.values():
+                continue
+            if index.edits.has_units_not_live(document) or index.edits.with_markers(document):
+                continue
+            if self._may_be_taken_out(document, share):
+                continue
+            units = {
+                seq: row.units for seq in {unit.seq for unit in share} if (row := index.edits.get(seq)) is not None
+            }
+            found[document] = {
+                unit: status for unit, status in share.items() if units[unit.seq][unit.hunk] is not status
+            }
+        return found
+
+    def _may_be_taken_out(self, document: DocumentId, share: Mapping[Unit, Status]) -> bool:
+        """Return whether an accept names units that later edits took out; False if the history can't be replayed."""
+        accepted = [unit for unit, status in share.items() if status is Status.ACCEPTED]
+        if not accepted or not self.journal.store.index.edits.has_accepted_after(document, min(accepted).seq):
+            return False
+        with suppress(HistoryBroken, *UNREADABLE):  # no text changes, so a decision is possible all the same
+            return bool(self._document(document).taken_out(accepted))
+        return False
+
+    def _without_left_units(
+        self, loaded: Document, verdicts: Mapping[Unit, Status], *, is_new: bool
+    ) -> tuple[dict[Unit, Status], dict[Unit, Unit]]:
+        """Return as the function of this name, and note creations that must not be rejected."""
+        if is_new:
+            older = self._creations_of_older_files(loaded, verdicts)
+            self._older |= older
+            verdicts = {unit: status for unit, status in verdicts.items() if unit.seq not in older}
+        return _without_left_units(loaded, verdicts, is_new=is_new)
+
+    def _refuse_to_leave_all(self, left: Mapping[Unit, Unit]) -> None:
+        """Raise the error that nothing is left to decide, if anything was left out."""
+        if left:
+            raise _refusal_of_taken_out(self.journal, self._owner(min(left)), left, self._external)
+        if self._older:
+            path = self._tip(self._lineages[min(self._older)]).path
+            raise FileMayBeOlder(sorted(self._older), os.fsdecode(path))
+
+    def _creations_of_older_files(self, loaded: Document, verdicts: Mapping[Unit, Status]) -> set[Seq]:
+        """Return the creations that must not be rejected: the file is there, and may be older than its edit."""
+        index = self.journal.store.index
+        wholes = [unit.seq for unit, status in verdicts.items() if status is Status.REJECTED and not unit.hunk]
+        if not wholes or loaded.text() is None:
+            return set()
+        found = set()
+        for seq in wholes:
+            row = None if loaded.is_rejected(Unit(seq, 0)) or seq != loaded.first else index.edits.get(seq)
+            record = None if row is None else self.journal.store.record(row.place)[0]
+            if isinstance(record, Edit) and record.before is None and LEFT_OUT_NOTE in record.notes:
+                found.add(seq)
+        return found
+
+    def _by_document(self, verdicts: Mapping[Unit, Status]) -> dict[DocumentId, dict[Unit, Status]]:
+        shares: dict[DocumentId, dict[Unit, Status]] = {}
+        for unit, status in verdicts.items():
+            shares.setdefault(self._lineages[unit.seq], {})[unit] = status
+        return shares
+
+    def _emptied_folders(self, documents: Iterable[DocumentId]) -> Iterator[bytes]:
+        """Yield the folders that edits created for those of the documents that no longer have a file."""
+        for document in documents:
+            if self._document(document).text() is None:
+                yield from self.journal.store.index.folders.made_for(document)
+
+    def _document(self, document: DocumentId) -> Document:
+        loaded = self._documents.get(document)
+        if loaded is None:
+            loaded = self._documents[document] = load_document(self.journal, document)
+            self._before[document] = loaded.statuses()
+        return loaded
+
+    def _tip(self, document: DocumentId) -> Tip:
+        tip = self._tips.get(document)
+        if tip is None:
+            tip = self._tips[document] = self.journal.store.index.documents.tip(document)
+        return tip
+
+    def _record_external(
+        self, documents: Sequence[DocumentId], on_external: OnExternal, expected: Sequence[ExternalChange]
+    ) -> list[Unit]:
+        """Record the external changes of the documents; return the units to reject with the decision."""
+        found = self._found(documents)
+        require_expected(expected, [view for view, _ in found])
+        changes = [change for _, change in found if change is not None]
+        if not changes:
+            return []
+        from objstore.review.calls.formatting import attributed
+
+        whose = self.journal.evidence.attributor(is_kept=True)
+        found_changes = attributed(self.journal, changes, whose, self._disk_stats)
+        self._external = [view.edit for view in self._recording().record_found(found_changes)]
+        discarded: list[Unit] = []
+        for edit in self._external:
+            self._lineages[edit.seq] = edit.document
+            loaded = self._document(edit.document)
+            loaded.add(edit, None if edit.after is None else self.batch.text(edit.after.blob))
+            self._before[edit.document] = loaded.statuses()  # what was found may be pending
+            self._tips[edit.document] = Tip(edit.document, edit.path, edit.after)
+            if on_external is OnExternal.DISCARD:
+                discarded += loaded.units(edit.seq)
+        return discarded
+
+    def _found(self, documents: Sequence[DocumentId]) -> list[tuple[ExternalChange, Change | None]]:
+        """Return how the files of documents differ from their records, for people, and as changes to record."""
+        seen: list[tuple[ExternalChange, Change | None]] = []
+        for document in documents:
+            tip = self._tip(document)
+            if not concerns_disk(self.journal, tip):
+                continue
+            found = found_at(self.journal, tip)
+            if found is not None and tip.state is None and not may_continue(self.journal, tip.document, found[0]):
+                found = None
+            if found is not None:
+                self._disk_stats[tip.path] = found[1].stat
+            if (None if found is None else found[0]) != tip.state:
+                from objstore.review.calls.edit_recorder import external_change, version_of
+
+                version = version_of(found, self.journal.tree, tip.path)
+                change = external_change(tip.path, tip.document, tip.state, version, self.batch.text)
+                seen.append((external_view(tip, found), change))
+        return seen
+
+    def _reject_formatting(self, loaded: Document, verdicts: Mapping[Unit, Status]) -> Sequence[Unit]:
+        """Reject what formatters made of the lines that a decision takes out; return these units.
+
+        Nothing else that depends on a rejected unit goes along: that is a conflict, and an acceptance takes nothing.
+        """
+        gone = {unit for unit, status in verdicts.items() if not status.is_live}
+        taken: list[Unit] = []
+        while gone:
+            conflicts = [each for each in loaded.conflicts() if gone.intersection(each.needs)]
+            found = {each.unit: None for each in conflicts if self._origin(each.unit.seq) is Origin.FORMATTER}
+            taken += found
+            loaded.set_statuses(dict.fromkeys(found, Status.REJECTED))
+            gone = set(found)
+        return taken
+
+    def _origin(self, seq: Seq) -> Origin:
+        """Return the origin of an edit, which may have been found by this decision."""
+        found = next((each for each in self._external if each.seq == seq), None)
+        return edit_numbered(self.journal, seq).edit.origin if found is None else found.origin
+
+    def _doubt(self, document: DocumentId, before: bytes) -> Conflict | None:
+        """Return why the text of a document is in doubt (None: it isn't). `before`: its earlier statuses."""
+        external = [edit for edit in self._external if edit.document == document]
+        return find_doubt(self.journal.store, self._document(document), before, external, self.batch.text)
+
+    @staticmethod
+    def _reject_with_dependents(loaded: Document, doubt: Conflict) -> list[Unit]:
+        """Reject the edit that a doubt names, and the hunks that depend on it; return what was rejected."""
+        units = live_units(loaded, doubt.unit.seq)
+        return [*units, *loaded.set_with_dependents(dict.fromkeys(units, Status.REJECTED))]
+
+    def _path_conflicts(self, documents: Sequence[DocumentId], decided: Collection[Unit]) -> list[Conflict]:
+        return find_path_conflicts(self.journal.store.index, self._document, documents, decided)
+
+    def _refused(
+        self,
+        conflicts: Iterable[Conflict],
+        before: Mapping[DocumentId, bytes],
+        given: Mapping[DocumentId, Mapping[Unit, Status]],
+        *,
+        is_new: bool,
+    ) -> Conflicted:
+        """Return the refusal: the conflicts, with lines of the current text, and what else would have to be decided."""
+        ways_out = WaysOut(self.journal, self._document, self._lineage, before=self.before, is_new=is_new)
+        accept_first, reject_first = ways_out.find(conflicts, before, given)
+        doubted = (conflict.unit for conflict in conflicts if conflict.kind is ConflictKind.IN_DOUBT)
+        reject_first += [other for unit in doubted for other in live_units(self._owner(unit), unit.seq)]
+        can_keep_lines = is_new and self._can_keep_lines(before, given)
+        for document, statuses in before.items():
+            self._document(document).restore_statuses(statuses)
+        return Conflicted(
+            conflicts=tuple([self._in_current_text(conflict) for conflict in conflicts]),
+            accept_first=tuple(sorted(accept_first)),
+            reject_first=tuple(sorted(reject_first)),
+            outside=tuple(edit.seq for edit in self._external),
+            can_keep_lines=can_keep_lines,
+        )
+
+    def _can_keep_lines(
+        self, before: Mapping[DocumentId, bytes], given: Mapping[DocumentId, Mapping[Unit, Status]]
+    ) -> bool:
+        """Return whether keeping others' lines would make a refused decision possible. Leaves statuses changed."""
+        keeper = LineKeeper(self.journal, self.batch, self._origin)
+        for document, statuses in before.items():
+            loaded = self._document(document)
+            loaded.restore_statuses(statuses)
+            rest = without_markers(self.journal, loaded, given[document], before=self.before, is_new=True)
+            keeper.set_statuses(loaded, rest.verdicts)
+        possible = not any(self._document(document).conflicts() for document in before)
+        return possible and bool(keeper.files) and not self._path_conflicts(list(before), ())
+
+    def _in_current_text(self, conflict: Conflict) -> Conflict:
+        """Return the conflict with its line in the current text, and the external edits that it names."""
+        line = conflict.line
+        if line:  # a conflict about a path has none, and may name an expired edit, which no document knows
+            line = self._owner(conflict.unit).line(conflict.unit)
+        named = {conflict.unit.seq, *(unit.seq for unit in conflict.needs)}
+        return replace(conflict, line=line, outside=tuple(edit.seq for edit in self._external if edit.seq in named))
+
+    def _lineage(self, unit: Unit) -> DocumentId | None:
+        """Return the document of a unit (None: its edit has expired)."""
+        document = self._lineages.get(unit.seq) or self.journal.store.index.edits.document_of(unit.seq)
+        return document if document is not None and self._document(document).knows(unit) else None
+
+    def _owner(self, unit: Unit) -> Document:
+        return next(document for document in self._documents.values() if document.knows(unit))
+
+    def _notices(self, changes: Mapping[DocumentId, Iterable[Unit]]) -> Iterable[Notice]:
+        for document, changed in changes.items():
+            loaded = self._document(document)
+            # Markers are always next to the lines that they mark, so that is no notice.
+            marker_edits = {row.seq for row in self.journal.store.index.edits.with_markers(loaded.id)}
+            decided = (unit for unit in changed if unit.seq not in marker_edits)
+            for notice in loaded.notices(decided):
+                adjacent = tuple(unit for unit in notice.adjacent if unit.seq not in marker_edits)
+                if adjacent:
+                    yield replace(notice, adjacent=adjacent)
+
+    def _written(self, documents: Iterable[DocumentId]) -> Iterable[WrittenFile]:
+        for document in documents:
+            tip = self._tip(document)
+            version = self._document(document).version()
+            after: FileState | None = None
+            if version.content is not None:
+                if len(version.content) > MAX_BLOB:  # a weave could not load it again
+                    raise FileTooLarge(os.fsdecode(version.path), len(version.content), MAX_BLOB)
+                base = None if tip.state is None else tip.state.blob
+                state = FileState(blob=self.batch.state(version.content, base), mode=version.mode)
+                if not is_placeholder(version.content):
+                    self.journal.store.remember(state.blob, version.content)  # it is written to the file next
+                after = settable_state(state, tip.state)
+                self._modes_lost[document] = state.mode & ~after.mode
+            if after is None and tip.state is None:
+                continue
+            yield WrittenFile(
+                document=document,
+                path_before=None if tip.state is None else tip.path,
+                before=tip.state,
+                path_after=None if after is None else version.path,
+                after=after,
+            )
+
+    def _unchanged(self, documents: Iterable[DocumentId]) -> Iterator[WrittenFile]:
+        """Yield the files of documents of which a decision changes nothing but statuses."""
+        for tip in map(self._tip, documents):
+            if tip.state is not None:
+                yield WrittenFile(
+                    document=tip.document,
+                    path_before=tip.path,
+                    before=tip.state,
+                    path_after=tip.path,
+                    after=tip.state,
+                )
+
+
+def _without_left_units(
+    document: Document, verdicts: Mapping[Unit, Status], *, is_new: bool
+) -> tuple[dict[Unit, Status], dict[Unit, Unit]]:
+    """Return the verdicts to apply, and the units that are left, each with the unit because of which it is.
+
+    An accept leaves a unit pending that has no effect in the file any more, because accepted changes took it out: it
+    covers only what a person can see. An undo or redo (`is_new` is false) leaves a unit rejected where a live one makes
+    the same change: else its lines would be there twice. It states all its verdicts, so also that these stay rejected.
+    """
+    if is_new:
+        accepted, rejected = (
+            [unit for unit, given in verdicts.items() if given is status]
+            for status in (Status.ACCEPTED, Status.REJECTED)
+        )
+        left = document.taken_out(accepted, rejected)
+        return {unit: status for unit, status in verdicts.items() if unit not in left}, left
+    left = document.repeated(verdicts)
+    return {**verdicts, **dict.fromkeys(left, Status.REJECTED)}, left
+
+
+def _refusal_of_taken_out(
+    journal: Journal, document: Document, left: Mapping[Unit, Unit], found: Iterable[Edit]
+) -> EditTakenOut:
+    """Return the error that nothing is left to accept. `found`: edits that are not recorded yet."""
+    origins = {each.seq: each.origin for each in found}
+    takers = {origins.get(unit.seq) or edit_numbered(journal, unit.seq).edit.origin for unit in left.values()}
+    # The whole-file part of an edit is not named where its hunks are.
+    named = [unit for unit in sorted(left) if unit.hunk or Unit(unit.seq, 1) not in left]
+    path = os.fsdecode(document.version().path)
+    return EditTakenOut(
+        list(map(str, named)),
+        path,
+        by_person=takers <= {Origin.EXTERNAL, Origin.PERSON},
+        is_recorded=not origins,
+    )

@@ -1,0 +1,291 @@
+"""Find out what a Python source defines, imports and uses, with `symtable` for its scopes and `ast` for lines.
+
+A name counts as undefined if no scope of the source binds it and it is no builtin, as for pyflakes. Where that can't be
+known, as after a star import, the facts say so, and nothing is claimed.
+"""
+
+import ast
+import builtins
+import re
+import symtable
+import warnings
+from collections.abc import Iterator
+from typing import Final, TypeVar, cast
+
+from msgpack import packb, unpackb
+
+from objstore.values.fastclass import NamedTuple
+
+__all__ = ["NO_NAMES", "Import", "PythonNames", "imported_words", "packed", "python_names", "unpacked"]
+
+_MODULE_NAMES: Final = frozenset(dir(builtins)) | {
+    *("__file__", "__path__", "__annotations__", "__module__", "__qualname__", "__builtins__", "WindowsError"),
+    *("__class__", "__dict__"),
+}
+_IMPORT_TOLERATED: Final = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
+_IMPORT_LINE: Final = re.compile(rb"^[ \t]*(?:from|import)\b([^#\n(]*(?:\([^)]*\))?)", re.MULTILINE)
+_WORD: Final = re.compile(rb"\w+")
+
+
+class Import(NamedTuple):
+    """One name that a source imports."""
+
+    module: str  # dotted; "": the package itself, as in `from . import name`
+    level: int  # dots in front
+    name: str  # "": the module itself; "*": all of it
+    line: int
+
+
+class PythonNames(NamedTuple):
+    """What a source defines, imports and uses at the level of its module."""
+
+    error: str = ""  # why it is no Python ("": it is), and where
+    defined: frozenset[str] = frozenset()  # names that the module has
+    is_open: bool = False  # whether it may have others, as by `__getattr__` or changes of `globals()`
+    exported: tuple[str, ...] | None = None  # names in `__all__`; None: it has none
+    undefined: tuple[tuple[str, int], ...] = ()  # names that nothing in it binds, each with the line of its first use
+    imports: tuple[Import, ...] = ()
+
+
+NO_NAMES: Final = PythonNames()
+"""Those of an empty file."""
+
+
+def imported_words(source: bytes) -> bytes:
+    """Return the words of the lines that import, each once, with a space around: a quick test of what it may import."""
+    words = {word for found in _IMPORT_LINE.finditer(source) for word in _WORD.findall(found[1])}
+    return b" " + b" ".join(sorted(words)) + b" "
+
+
+def python_names(source: bytes) -> PythonNames:
+    """Return the names of a source."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source)
+            table = symtable.symtable(_decoded(source), "source", "exec")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = getattr(error, "lineno", 0) or 0
+        return PythonNames(error=f"{getattr(error, 'msg', '') or error} (line {line})")
+    return _Reading(tree, table).names()
+
+
+def packed(names: PythonNames) -> bytes:
+    """Return names as bytes, for a cache."""
+    exported = None if names.exported is None else list(names.exported)
+    body: bytes = packb(
+        (names.error, sorted(names.defined), names.is_open, exported, names.undefined, names.imports),
+        unicode_errors="surrogatepass",
+    )
+    return body
+
+
+def unpacked(body: bytes) -> PythonNames:
+    """Return the names that `packed` packed."""
+    error, defined, is_open, exported, undefined, imports = unpackb(body, unicode_errors="surrogatepass")
+    return PythonNames(
+        error=error,
+        defined=frozenset(defined),
+        is_open=is_open,
+        exported=None if exported is None else tuple(exported),
+        undefined=tuple((name, line) for name, line in undefined),
+        imports=tuple(Import(*each) for each in imports),
+    )
+
+
+# ---- inside
+
+
+def _decoded(source: bytes) -> str:
+    import io
+    import tokenize
+
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
+    return source.decode(encoding)
+
+
+_Node = TypeVar("_Node", bound=ast.AST)
+
+
+def _nodes_by_type(tree: ast.AST) -> dict[type, list[ast.AST]]:
+    """Return all nodes of a tree by their type, those further up first: what `ast.walk` yields, in less time."""
+    found: dict[type, list[ast.AST]] = {}
+    nodes = [tree]
+    for node in nodes:
+        found.setdefault(type(node), []).append(node)
+        for value in node.__dict__.values():
+            if isinstance(value, ast.AST):
+                nodes.append(value)
+            elif isinstance(value, list):
+                nodes += [each for each in value if isinstance(each, ast.AST)]
+    return found
+
+
+class _Reading:
+    """One source, while its names are collected."""
+
+    def __init__(self, tree: ast.Module, table: symtable.SymbolTable) -> None:
+        self._tree = tree
+        self._table = table
+        self._nodes = _nodes_by_type(tree)
+        self._lines: dict[str, list[int]] = {}
+        for node in self._of(ast.Name):
+            self._lines.setdefault(node.id, []).append(node.lineno)
+
+    def _of(self, *types: type[_Node]) -> Iterator[_Node]:
+        for each in types:
+            yield from cast("list[_Node]", self._nodes.get(each, ()))
+
+    def names(self) -> PythonNames:
+        defined = frozenset(self._defined())
+        exported = self._exported()
+        return PythonNames(
+            defined=defined,
+            is_open=self._is_open(defined),
+            exported=exported,
+            undefined=tuple(sorted(self._undefined(defined, exported).items(), key=lambda each: (each[1], each[0]))),
+            imports=tuple(self._imports()),
+        )
+
+    def _defined(self) -> Iterator[str]:
+        for symbol in self._table.get_symbols():
+            if symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace():
+                yield symbol.get_name()
+        for table in _tables(self._table):
+            for symbol in table.get_symbols():
+                is_bound = symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()
+                if is_bound and symbol.is_declared_global():
+                    yield symbol.get_name()
+
+    def _is_open(self, defined: frozenset[str]) -> bool:
+        if "__getattr__" in defined:
+            return True
+        # `globals()[name] = value`, `globals().update(...)`, `vars()`, `exec(...)` at the level of the module.
+        return any(
+            isinstance(node.func, ast.Name) and node.func.id in {"globals", "exec", "vars"}
+            for node in self._of(ast.Call)
+        )
+
+    def _exported(self) -> tuple[str, ...] | None:
+        """Return the names in `__all__`, as far as they are written there."""
+        found: list[str] | None = None
+        for node in self._tree.body:
+            match node:
+                case (
+                    ast.Assign(targets=[ast.Name(id="__all__")], value=value)
+                    | ast.AnnAssign(target=ast.Name(id="__all__"), value=ast.expr() as value)
+                ):
+                    found = [*_texts(value)]
+                case ast.AugAssign(target=ast.Name(id="__all__"), value=value):
+                    found = [*(found or ()), *_texts(value)]
+        return None if found is None else tuple(found)
+
+    def _undefined(self, defined: frozenset[str], exported: tuple[str, ...] | None) -> dict[str, int]:
+        known = defined | _MODULE_NAMES
+        tolerated = self._tolerated()
+        found: dict[str, int] = {}
+        for table in (self._table, *_tables(self._table)):
+            is_module = table.get_type() == "module"
+            for symbol in table.get_symbols():
+                name = symbol.get_name()
+                is_used = symbol.is_referenced() and (is_module or symbol.is_global())
+                if is_used and name not in known and name not in tolerated:
+                    line = self._line_of(name, table.get_lineno())
+                    found[name] = min(line, found.get(name, line))
+        bound = known | self._bound_anywhere()
+        for name, line in self._in_annotations():
+            if name not in bound:
+                found.setdefault(name, line)
+        for name in exported or ():
+            if name not in known and "__getattr__" not in known:
+                found.setdefault(name, self._line_of("__all__", 1))
+        return found
+
+    def _line_of(self, name: str, first: int) -> int:
+        lines = self._lines.get(name, [first])
+        return min((line for line in lines if line >= first), default=min(lines))
+
+    def _bound_anywhere(self) -> set[str]:
+        return {
+            symbol.get_name()
+            for table in _tables(self._table)
+            for symbol in table.get_symbols()
+            if symbol.is_local() or symbol.is_parameter()
+        }
+
+    def _tolerated(self) -> set[str]:
+        """Return the names that are used where an error of the name is caught."""
+        found: set[str] = set()
+        for node in self._of(ast.Try):
+            if any(_catches(handler, {"NameError"}) for handler in node.handlers):
+                found |= {inner.id for part in node.body for inner in ast.walk(part) if isinstance(inner, ast.Name)}
+        return found
+
+    def _in_annotations(self) -> Iterator[tuple[str, int]]:
+        """Yield the names in annotations: `symtable` knows none in texts, nor any with the future import of them."""
+        for node in self._of(ast.arg, ast.AnnAssign, ast.FunctionDef, ast.AsyncFunctionDef):
+            for annotation in (getattr(node, "annotation", None), getattr(node, "returns", None)):
+                if isinstance(annotation, ast.expr):
+                    yield from _names_in(annotation)
+
+    def _imports(self) -> Iterator[Import]:
+        caught = {
+            inner
+            for node in self._of(ast.Try)
+            if any(_catches(handler, _IMPORT_TOLERATED) for handler in node.handlers)
+            for part in node.body
+            for inner in ast.walk(part)
+            if isinstance(inner, ast.Import | ast.ImportFrom)
+        }
+        for plain in self._of(ast.Import):
+            if plain not in caught:
+                yield from (Import(each.name, 0, "", plain.lineno) for each in plain.names)
+        for node in self._of(ast.ImportFrom):
+            if node not in caught:
+                yield from (Import(node.module or "", node.level, each.name, node.lineno) for each in node.names)
+
+
+def _tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
+    for child in table.get_children():
+        yield child
+        yield from _tables(child)
+
+
+def _texts(value: ast.expr) -> Iterator[str]:
+    if isinstance(value, ast.List | ast.Tuple):
+        for each in value.elts:
+            if isinstance(each, ast.Constant) and isinstance(each.value, str):
+                yield each.value
+    elif isinstance(value, ast.BinOp):
+        yield from _texts(value.left)
+        yield from _texts(value.right)
+
+
+def _catches(handler: ast.ExceptHandler, names: "frozenset[str] | set[str]") -> bool:
+    if handler.type is None:
+        return True
+    types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(isinstance(each, ast.Name) and each.id in names for each in types)
+
+
+def _names_in(annotation: ast.expr) -> Iterator[tuple[str, int]]:
+    """Yield the names in an annotation and in its texts, without those that are values, as in `Literal["a"]`."""
+    if isinstance(annotation, ast.Name):
+        yield annotation.id, annotation.lineno
+        return
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        try:
+            inner = ast.parse(annotation.value.strip(), mode="eval")
+        except (SyntaxError, ValueError):
+            return
+        yield from ((node.id, annotation.lineno) for node in ast.walk(inner) if isinstance(node, ast.Name))
+        return
+    if isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value).rpartition(".")[2] in {
+        "Literal",
+        "Annotated",
+    }:
+        yield from _names_in(annotation.value)
+        return
+    for child in ast.iter_child_nodes(annotation):
+        if isinstance(child, ast.expr):
+            yield from _names_in(child)

@@ -1,0 +1,294 @@
+"""Keep one log of decisions for all stores of a bucket, so that each unit of each store is decided once.
+
+An entry is created at the next number if that is absent. Whoever loses a number reads what took it, looks again, and
+takes the next one. What counts follows from the entries in order, and is the same for every reader: a decision is void
+if an earlier one on one of its units is not answered yet. The store that has the files answers.
+"""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from objstore.model.basic_types import Action, Seq, Status, Unit
+from objstore.model.canonical_msgpack import Fields, Value, decode, encode
+from objstore.model.ids import HASH_SIZE
+from objstore.upkeep.remote.bucket import claim
+from objstore.upkeep.remote.keys import LOG, MAX_NUMBER, Lane, is_lane, number_in, numbered
+from objstore.values.errors import RecordInvalid
+from objstore.values.fastclass import field, value, variable
+from objstore.values.request_errors import (
+    ObjectMissing,
+    ObjectTooLarge,
+    RemoteDecided,
+    RemoteFailed,
+    RemoteRefused,
+    RemoteRolledBack,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from objstore.upkeep.remote.bucket import Bucket
+
+__all__ = [
+    "MAX_ENTRY",
+    "Answer",
+    "Ledger",
+    "RemoteDecision",
+    "Result",
+    "append",
+    "decoded",
+    "new_nonce",
+    "read_log",
+    "settle",
+]
+
+MAX_ENTRY: Final = 1 << 20
+"""The most bytes of an entry."""
+
+_VERSION: Final = 1
+_MAX_WHO: Final = 200
+_TRIES: Final = 1_000
+_MOST_ENTRIES: Final = 2_000_000
+"""Names in a log, of entries and of anything else, that are listed at most."""
+_ACTIONS: Final = frozenset({Action.ACCEPT, Action.REJECT, Action.RESET})
+
+
+class Result(StrEnum):
+    """What the owner of the files did about a decision."""
+
+    CARRIED = "carried"
+    REFUSED = "refused"
+
+
+@value
+class RemoteDecision:
+    """A decision on units of a store whose files are elsewhere."""
+
+    lane: Lane
+    action: Action
+    units: Mapping[Unit, Status]  # each with the status that was shown
+    who: str  # a name that somebody claims
+    reason: str = ""
+    nonce: bytes = b""  # tells this entry from every other one, so that its writer knows its own
+
+    def encode(self) -> bytes:
+        """Return the bytes of the entry."""
+        units: list[Value] = [[unit.seq, unit.hunk, status.value] for unit, status in sorted(self.units.items())]
+        return encode(
+            {
+                "kind": "decision",
+                "version": _VERSION,
+                "lane": self.lane,
+                "action": self.action.value,
+                "units": units,
+                "who": self.who,
+                "reason": self.reason,
+                "nonce": self.nonce,
+            }
+        )
+
+
+@value
+class Answer:
+    """What became of a decision, said by the store that it is about."""
+
+    lane: Lane
+    decision: int  # its number in the log
+    result: Result
+    head: int  # the number of the first head that shows it, from 1
+    reason: str = ""  # why it was refused
+    nonce: bytes = b""
+
+    def encode(self) -> bytes:
+        """Return the bytes of the entry."""
+        return encode(
+            {
+                "kind": "answer",
+                "version": _VERSION,
+                "lane": self.lane,
+                "decision": self.decision,
+                "result": self.result.value,
+                "head": self.head,
+                "reason": self.reason,
+                "nonce": self.nonce,
+            }
+        )
+
+
+@variable
+class Ledger:
+    """What the entries of a log mean, in their order."""
+
+    last: int = 0  # the number of the newest entry
+    valid: dict[int, RemoteDecision] = field(default_factory=dict)  # decisions that count, by number
+    void: dict[int, int] = field(
+        default_factory=dict
+    )  # by number of a decision that doesn't: the one that is before it
+    answers: dict[int, Answer] = field(default_factory=dict)  # by number of the decision
+    unreadable: int = 0  # entries that are none
+    _newest: dict[tuple[Lane, Unit], int] = field(default_factory=dict)
+
+    def take(self, number: int, entry: RemoteDecision | Answer | None) -> None:
+        """Take the next entry into account (None: its bytes are no entry)."""
+        self.last = number
+        match entry:
+            case RemoteDecision():
+                before = self._in_the_way(entry)
+                if before:
+                    self.void[number] = before
+                    return
+                self.valid[number] = entry
+                self._newest |= {(entry.lane, unit): number for unit in entry.units}
+            case Answer():
+                decided = self.valid.get(entry.decision)
+                if decided is not None and decided.lane == entry.lane:
+                    self.answers.setdefault(entry.decision, entry)
+            case None:
+                self.unreadable += 1
+
+    def open(self, lane: Lane) -> dict[int, RemoteDecision]:
+        """Return the decisions on a store that are not answered yet, ascending."""
+        return {number: each for number, each in self.valid.items() if each.lane == lane and number not in self.answers}
+
+    def newest(self, lane: Lane, unit: Unit) -> tuple[RemoteDecision, Answer | None] | None:
+        """Return the newest decision on a unit that counts, and its answer (None: it is undecided)."""
+        number = self._newest.get((lane, unit))
+        return None if number is None else (self.valid[number], self.answers.get(number))
+
+    def require_free(self, decision: RemoteDecision, shown_as: str, mirrored: int) -> None:
+        """Raise RemoteDecided if one of a decision's units is decided already, and the mirror doesn't show that.
+
+        `shown_as`: what the store is called here; `mirrored`: the number of the head that its mirror was made from.
+        """
+        for unit in decision.units:
+            found = self.newest(decision.lane, unit)
+            if found is None:
+                continue
+            earlier, answer = found
+            named = f"{shown_as}/{unit.seq}:{unit.hunk}"
+            if answer is None:
+                raise RemoteDecided(named, earlier.who, earlier.action.value, is_carried=False)
+            if answer.result is Result.CARRIED and mirrored < answer.head:
+                raise RemoteDecided(named, earlier.who, earlier.action.value, is_carried=True)
+
+    def _in_the_way(self, decision: RemoteDecision) -> int:
+        for unit in decision.units:
+            number = self._newest.get((decision.lane, unit), 0)
+            if number and number not in self.answers:
+                return number
+        return 0
+
+
+def settle(entries: Iterable[tuple[int, bytes]]) -> Ledger:
+    """Return what entries mean, given by number, ascending."""
+    ledger = Ledger()
+    for number, encoded in entries:
+        ledger.take(number, decoded(encoded))
+    return ledger
+
+
+def read_log(bucket: Bucket, seen: int) -> list[tuple[int, bytes]]:
+    """Return the entries after the number `seen`, ascending; what can't be an entry is b"".
+
+    Raises RemoteRolledBack if the log ends before that, and RemoteFailed.
+    """
+    after = numbered(LOG, seen - 1) if seen > 1 else ""
+    found: set[int] = set()
+    for count, each in enumerate(bucket.listed(LOG, after)):
+        if count > _MOST_ENTRIES:
+            raise RemoteRefused(bucket.url, "its decision log has no end")
+        found.add(number_in(LOG, each.key) or 0)
+    numbers = sorted(found - {0})
+    if seen and (not numbers or numbers[-1] < seen):
+        raise RemoteRolledBack(bucket.url, LOG, seen, numbers[-1] if numbers else 0)
+    return [(number, _entry(bucket, number)) for number in numbers if number > seen]
+
+
+def append(
+    bucket: Bucket, entry: RemoteDecision | Answer, ledger: Ledger, shown_as: str = "", mirrored: int = 0
+) -> int:
+    """Add an entry to the log and return its number; `ledger` learns what others added meanwhile.
+
+    `shown_as` and `mirrored`: as of `require_free`.
+    Raises RemoteDecided if a unit of a decision was decided by then, RemoteRolledBack, RemoteRefused and RemoteFailed.
+    """
+    encoded = entry.encode()
+    for _ in range(_TRIES):
+        if isinstance(entry, RemoteDecision):
+            ledger.require_free(entry, shown_as, mirrored)
+        number = ledger.last + 1
+        if number > MAX_NUMBER:
+            raise RemoteRefused(bucket.url, "its decision log has an entry with the highest number there is")
+        if claim(bucket, numbered(LOG, number), encoded):
+            ledger.take(number, entry)
+            return number
+        for each, found in read_log(bucket, ledger.last):
+            ledger.take(each, decoded(found))
+    raise RemoteFailed(bucket.url, "others add to its decision log all the time. Try again")
+
+
+def new_nonce() -> bytes:
+    """Return bytes that no other entry has."""
+    return os.urandom(HASH_SIZE)
+
+
+def decoded(encoded: bytes) -> RemoteDecision | Answer | None:
+    """Return the entry in an object's bytes (None: it is none)."""
+    try:
+        fields = Fields(decode(encoded))
+        kind, version, lane = fields.text("kind"), fields.number("version"), fields.text("lane")
+        if version != _VERSION or not is_lane(lane):
+            return None
+        nonce = fields.hash("nonce")
+        entry = _decision(fields, Lane(lane), nonce) if kind == "decision" else _answer(fields, Lane(lane), nonce, kind)
+        fields.finish()
+    except RecordInvalid:
+        return None
+    return entry
+
+
+# ---- inside
+
+
+def _entry(bucket: Bucket, number: int) -> bytes:
+    try:
+        return bucket.get(numbered(LOG, number), MAX_ENTRY)
+    except (ObjectMissing, ObjectTooLarge):
+        return b""  # somebody removed it, or it can't be one
+
+
+def _decision(fields: Fields, lane: Lane, nonce: bytes) -> RemoteDecision:
+    action = fields.choice("action", Action)
+    units = dict(map(_unit, fields.items("units")))
+    who = fields.text("who")
+    if action not in _ACTIONS or not units or len(who) > _MAX_WHO:
+        raise RecordInvalid("it is no decision on units")
+    return RemoteDecision(lane=lane, action=action, units=units, who=who, reason=fields.text("reason"), nonce=nonce)
+
+
+def _answer(fields: Fields, lane: Lane, nonce: bytes, kind: str) -> Answer:
+    if kind != "answer":
+        raise RecordInvalid("it is of another kind")
+    return Answer(
+        lane=lane,
+        decision=fields.number("decision", least=1),
+        result=fields.choice("result", Result),
+        head=fields.number("head", least=1),
+        reason=fields.text("reason"),
+        nonce=nonce,
+    )
+
+
+def _unit(value: Value) -> tuple[Unit, Status]:
+    match value:
+        case [int(seq), int(hunk), str(status)] if type(seq) is type(hunk) is int and seq > 0 and hunk >= 0:
+            pass
+        case _:
+            raise RecordInvalid("a unit of it is malformed")
+    try:
+        return Unit(Seq(seq), hunk), Status(status)
+    except ValueError:
+        raise RecordInvalid("a unit of it is malformed") from None

@@ -1,0 +1,256 @@
+"""Fetch the store that a head names, piece by piece, and check it as an import does before anything counts.
+
+A mirror is a store of its own in this store's folder, without files: no decision is made in it, and nothing of it is
+written to a file of the workspace. The index is built here; nothing derived travels.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final
+
+from blake3 import blake3
+
+from objstore.disk.fs.nofollow import open_store_file, open_store_folder
+from objstore.disk.fs.reserved_names import LOG_NAME, STORE_NAME
+from objstore.model.ids import HASH_SIZE
+from objstore.storage.log.frames import SEGMENT_HEADER_SIZE, SegmentHeader
+from objstore.storage.log.segment_files import segment_name
+from objstore.storage.store.create import (
+    creation_folder_name,
+    discard_creation_folder,
+    discard_leftover,
+    finish_creation,
+    give_to_owner_above,
+    is_creation_folder,
+)
+from objstore.upkeep.remote.keys import object_key, store_of
+from objstore.upkeep.remote.push import in_parallel
+from objstore.upkeep.transfer.import_export import checked_store, import_store
+from objstore.values.errors import DiskFull, StoreDamaged
+from objstore.values.fastclass import value
+from objstore.values.request_errors import BundleRefused, RemoteRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from objstore.disk.fs.disk import Disk
+    from objstore.model.basic_types import Progress
+    from objstore.upkeep.remote.bucket import Bucket
+    from objstore.upkeep.remote.heads import Head
+    from objstore.upkeep.transfer.import_export import Imported
+
+__all__ = ["Fetch", "clone", "fetch", "mirror"]
+
+_SPARE: Final = 64 << 20
+"""Bytes that stay free on the disk when a store is fetched: its index has to be built too."""
+
+
+@value
+class _Wanted:
+    """A piece, and where it goes."""
+
+    segment: int
+    offset: int
+    size: int
+    name: bytes
+
+
+@value
+class Fetch:
+    """What fetching a store takes."""
+
+    missing: tuple[_Wanted, ...]
+
+    @property
+    def size(self) -> int:
+        """Return how many bytes are fetched."""
+        return sum(each.size for each in self.missing)
+
+
+def mirror(bucket: Bucket, head: Head, place: str, incoming: str, disk: Disk, progress: Progress | None = None) -> None:
+    """Make the folder `place` hold the store that a head names, checked, or leave it as it is.
+
+    `incoming`: a folder in which what was fetched stays if the fetching breaks off. Raises RemoteRefused if anything is
+    wrong, RemoteFailed, DiskFull.
+    """
+    above = os.path.dirname(place)
+    for name in filter(is_creation_folder, os.listdir(above)):
+        discard_leftover(os.path.join(above, name), disk)
+    fetch(bucket, head, incoming, disk, progress, having=os.path.join(place, STORE_NAME, LOG_NAME))
+    making = os.path.join(above, creation_folder_name())
+    disk.make_creation_folder(making)
+    try:
+        with _refusing(bucket, head, incoming, disk):
+            checked_store(
+                lambda folder, disk: _move(head, incoming, folder, disk), making, disk, files=False, progress=progress
+            )
+        give_to_owner_above(making, disk)
+        _adopt(making, place, disk)
+        finish_creation(place, disk)
+    finally:
+        discard_creation_folder(making, disk)
+    _discard(incoming, disk)
+
+
+def clone(
+    bucket: Bucket, head: Head, directory: str, incoming: str, disk: Disk, progress: Progress | None = None
+) -> Imported:
+    """Make a workspace from the store that a head names, as an import of a bundle does. `incoming`: as of `mirror`.
+
+    Raises FileExists, PathReserved, RemoteRefused, RemoteFailed, and what the disk raises.
+    """
+    fetch(bucket, head, incoming, disk, progress)
+    with _refusing(bucket, head, incoming, disk):
+        made = import_store(
+            lambda folder, disk: _move(head, incoming, folder, disk), directory, progress=progress, disk=disk
+        )
+    _discard(incoming, disk)
+    return made
+
+
+def fetch(
+    bucket: Bucket,
+    head: Head,
+    incoming: str,
+    disk: Disk,
+    progress: Progress | None = None,
+    *,
+    having: str = "",
+    dry_run: bool = False,
+) -> Fetch:
+    """Write the segments that a head names into `incoming`, and return what was fetched for that.
+
+    Pieces that are there, or at the same place in the segments of the folder `having`, are not fetched again; each is
+    verified by its hash. A dry run only says what would be fetched. Raises RemoteFailed, RemoteRefused, DiskFull.
+    """
+    _require_space(bucket, head, incoming, disk)  # before anything that takes longer the more is claimed
+    missing = [each for each in _wanted(head) if not _is_at(each, _path(head, each.segment, incoming))]
+    copied = [each for each in missing if having and _is_at(each, _path(head, each.segment, having))]
+    fetched = Fetch(missing=tuple(each for each in missing if each not in set(copied)) if copied else tuple(missing))
+    if dry_run:
+        return fetched
+    with suppress(FileExistsError):
+        disk.make_store_folder(incoming)
+    for each in copied:
+        _write(head, each, _read(each, _path(head, each.segment, having)), incoming, disk)
+
+    def bring(wanted: _Wanted) -> int:
+        key = object_key(head.lane, wanted.name)
+        content = bucket.get(key, wanted.size)
+        if len(content) != wanted.size or _hash(content) != wanted.name:
+            raise RemoteRefused(bucket.url, f"the object {key} has other bytes than its name says")
+        _write(head, wanted, content, incoming, disk)
+        return wanted.size
+
+    in_parallel(bring, fetched.missing, progress, fetched.size)
+    for segment in head.segments:
+        path = _path(head, segment.number, incoming)
+        fd = open_store_file(path, os.O_RDWR)
+        try:
+            disk.truncate(fd, segment.size, path)
+            disk.sync(fd, path)
+        finally:
+            os.close(fd)
+    return fetched
+
+
+# ---- inside
+
+
+def _wanted(head: Head) -> Iterator[_Wanted]:
+    for segment in head.segments:
+        offset = 0
+        for piece in segment.pieces:
+            yield _Wanted(segment=segment.number, offset=offset, size=piece.size, name=piece.name)
+            offset += piece.size
+
+
+def _path(head: Head, segment: int, folder: str) -> str:
+    return os.path.join(folder, segment_name(segment, head.segments[segment - 1].generation))
+
+
+def _read(wanted: _Wanted, path: str) -> bytes:
+    """Return the bytes at a piece's place in a segment's file; b"" if there is no such file."""
+    try:
+        fd = open_store_file(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return b""
+    try:
+        return os.pread(fd, wanted.size, wanted.offset)
+    finally:
+        os.close(fd)
+
+
+def _is_at(wanted: _Wanted, path: str) -> bool:
+    return _hash(_read(wanted, path)) == wanted.name
+
+
+def _write(head: Head, wanted: _Wanted, content: bytes, folder: str, disk: Disk) -> None:
+    path = _path(head, wanted.segment, folder)
+    fd = open_store_file(path, os.O_WRONLY | os.O_CREAT)
+    try:
+        disk.overwrite(fd, content, wanted.offset, path)
+    finally:
+        os.close(fd)
+
+
+def _require_space(bucket: Bucket, head: Head, incoming: str, disk: Disk) -> None:
+    """Raise DiskFull if a store is larger than the disk has room for: its size is only claimed until it is fetched."""
+    above = os.path.dirname(incoming)
+    free = disk.free_bytes(above, above)
+    if head.size + _SPARE > free:
+        raise DiskFull(above, f"the store in {bucket.url} has {head.size} bytes, and only {free} are free here")
+
+
+def _move(head: Head, incoming: str, folder: str, disk: Disk) -> None:
+    """Move the fetched segments into the folder of a new store. Raises BundleRefused if they are another store's."""
+    with open_store_folder(incoming) as source, open_store_folder(folder) as target:
+        for segment in head.segments:
+            path = _path(head, segment.number, incoming)
+            fd = open_store_file(path, os.O_RDONLY)
+            try:
+                first = os.pread(fd, SEGMENT_HEADER_SIZE, 0)
+            finally:
+                os.close(fd)
+            if SegmentHeader.decode(first, segment=segment.number).store != store_of(head.lane):
+                raise BundleRefused("its segments are another store's")
+            name = os.path.basename(path)
+            disk.rename_new(source, name, target, name)
+    disk.sync_directory(folder)
+
+
+@contextmanager
+def _refusing(bucket: Bucket, head: Head, incoming: str, disk: Disk) -> Iterator[None]:
+    """Translate the refusal of an import; what was fetched is removed, so that the next try begins again."""
+    try:
+        yield
+    except (BundleRefused, StoreDamaged) as error:
+        _discard(incoming, disk)
+        raise RemoteRefused(bucket.url, f"the store {head.lane} is damaged: {error.reason}") from error
+
+
+def _adopt(making: str, place: str, disk: Disk) -> None:
+    """Give a checked store its place; the one that had it is then in `making`."""
+    with open_store_folder(os.path.dirname(place)) as above:
+        if not os.path.lexists(place):
+            disk.move_store_folder(making, place)
+        elif not disk.exchange(above, os.path.basename(making), above, os.path.basename(place)):
+            old = f"{making}.old"
+            disk.move_store_folder(place, old)
+            disk.move_store_folder(making, place)
+            disk.move_store_folder(old, making)
+    disk.sync_directory(os.path.dirname(place))
+
+
+def _discard(folder: str, disk: Disk) -> None:
+    """Remove a folder of fetched segments."""
+    with suppress(FileNotFoundError):
+        for name in os.listdir(folder):
+            disk.remove_store_file(os.path.join(folder, name))
+        disk.remove_store_folder(folder)
+
+
+def _hash(content: bytes) -> bytes:
+    return blake3(content).digest(HASH_SIZE)

@@ -1,0 +1,260 @@
+"""Decide on what other stores have, and carry out what others have decided on this one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from objstore.values.fastclass import replace, value
+
+# What only some methods need is imported in them, as in the other roles.
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from objstore.model.basic_types import Action, Status, Unit
+    from objstore.model.results import DecisionOutcome
+    from objstore.storage.transaction.journal import Journal
+    from objstore.upkeep.remote.bucket import Bucket
+    from objstore.upkeep.remote.decisions import Ledger, RemoteDecision
+    from objstore.upkeep.remote.remotes import Member, Remote
+    from objstore.workspace.remotes import Remotes
+    from objstore.workspace.review import Review
+    from objstore.workspace.trials import Trials
+
+__all__ = ["Carried", "RemoteDecisions", "RemoteVerdict"]
+
+_MOST_WHO: Final = 200
+_CONFLICTS: Final = 5
+
+
+@value
+class RemoteVerdict:
+    """The newest decision on a unit of another store."""
+
+    number: int  # in the log of the bucket
+    who: str
+    action: Action
+    reason: str
+    result: str  # carried, refused, or open
+    why: str  # why it was refused
+    is_shown: bool  # whether the mirror shows what became of it
+
+
+@value
+class Carried:
+    """What became of a decision that somebody else made on this store."""
+
+    number: int  # in the log of the bucket
+    who: str
+    action: Action
+    units: tuple[Unit, ...]
+    result: str  # carried, refused, or waiting
+    reason: str  # the reviewer's
+    why: str = ""  # why it was refused, or waits
+
+
+class RemoteDecisions:
+    """Decide on what other stores have, and carry out what others have decided on this one."""
+
+    def __init__(self, journal: Journal, remotes: Remotes, review: Review, trials: Trials) -> None:
+        """Wrap an open journal. `review` and `trials` carry decisions out, as they do a person's own."""
+        from objstore.upkeep.remote.remotes import Remotes as KnownRemotes
+
+        self._journal: Final = journal
+        self._remotes: Final = remotes
+        self._review: Final = review
+        self._trials: Final = trials
+        self._known: Final = KnownRemotes(journal.tree.root, journal.disk)
+
+    def decide(
+        self,
+        remote: Remote,
+        member: Member,
+        action: Action,
+        units: Mapping[Unit, Status],
+        *,
+        who: str,
+        reason: str = "",
+    ) -> int:
+        """Decide on units of another store, and return the number of the decision in the log of the bucket.
+
+        `units`: each with the status that was shown. The store with the files carries it out. Raises AgentDecides,
+        RemoteDecided if somebody was faster, RemoteRolledBack and RemoteFailed.
+        """
+        from objstore.upkeep.remote.bucket import open_bucket
+        from objstore.upkeep.remote.decisions import RemoteDecision, append, new_nonce
+
+        self._review.require_person()
+        bucket = open_bucket(remote.url)
+        with self._known.held(remote.name):
+            ledger = self._ledger(remote, bucket)
+            decision = RemoteDecision(
+                lane=member.lane,
+                action=action,
+                units=dict(units),
+                who=who[:_MOST_WHO],
+                reason=reason,
+                nonce=new_nonce(),
+            )
+            number = append(bucket, decision, ledger, member.name, member.seen.number)
+            self._ledger(remote, bucket)
+        return number
+
+    def verdicts(self, remote: Remote, member: Member) -> dict[Unit, RemoteVerdict]:
+        """Return the newest decision on each unit of another store, as far as the log was read."""
+        from objstore.upkeep.remote.decisions import settle
+
+        ledger = settle(self._known.entries(remote.name))
+        return {
+            unit: RemoteVerdict(
+                number=number,
+                who=decision.who,
+                action=decision.action,
+                reason=decision.reason,
+                result="open" if number not in ledger.answers else ledger.answers[number].result.value,
+                why="" if number not in ledger.answers else ledger.answers[number].reason,
+                is_shown=number in ledger.answers and ledger.answers[number].head <= member.seen.number,
+            )
+            for number, decision in ledger.valid.items()
+            if decision.lane == member.lane
+            for unit in decision.units
+        }
+
+    def waiting(self, remote: Remote) -> int:
+        """Return how many decisions on this store wait to be carried out, as far as the log was read."""
+        from objstore.upkeep.remote.decisions import settle
+
+        return len(settle(self._known.entries(remote.name)).open(remote.lane))
+
+    def carry(self, name: str) -> list[Carried]:
+        """Carry out what others decided on this store, by the rules for a person's own decisions, and answer.
+
+        Each is made once, even if the process dies in between. One that can't be made now, because of changes that
+        are not recorded for example, waits. Raises AgentDecides, StoreLocked, and what a push raises.
+        """
+        from objstore.upkeep.remote.bucket import open_bucket
+        from objstore.upkeep.remote.decisions import Answer, Result, append, new_nonce
+
+        self._review.require_person()
+        remote = self._known.get(name)
+        bucket = open_bucket(remote.url)
+        carried: list[Carried] = []
+        with self._known.held(name):
+            ledger = self._ledger(remote, bucket)
+            due = ledger.open(remote.lane)
+            if due:
+                self._remotes.push_held(remote, bucket)  # a copy of the store must not decide
+            for number, decision in due.items():
+                done = self._carry_one(name, number, decision)
+                carried.append(done)
+                if done.result == "waiting":
+                    continue
+                self._remotes.push_held(remote, bucket)
+                shown_by = self._known.state(name).pushed
+                answer = Answer(
+                    lane=remote.lane,
+                    decision=number,
+                    result=Result(done.result),
+                    head=0 if shown_by is None else shown_by.number,
+                    reason=done.why,
+                    nonce=new_nonce(),
+                )
+                append(bucket, answer, ledger)
+                self._known.note_carrying(name, None)
+            if carried:
+                self._ledger(remote, bucket)
+        return carried
+
+    # ---- inside
+
+    def _ledger(self, remote: Remote, bucket: Bucket) -> Ledger:
+        """Return what the log of a bucket says now, and keep its new entries. Raises RemoteRolledBack, RemoteFailed."""
+        from objstore.upkeep.remote.decisions import read_log, settle
+
+        known = self._known.entries(remote.name)
+        new = read_log(bucket, known[-1][0] if known else 0)
+        for number, encoded in new:
+            self._known.keep_entry(remote.name, number, encoded)
+        return settle([*known, *new])
+
+    def _carry_one(self, name: str, number: int, decision: RemoteDecision) -> Carried:
+        """Make one decision here, or find that it was made before the process died."""
+        from objstore.model.basic_types import Decider, Surface
+        from objstore.model.results import Conflicted, Decided, ExternalChanges, NothingToDo
+        from objstore.values.errors import CasError, HistoryBroken
+        from objstore.values.request_errors import (
+            CheckFailed,
+            DecidedMeanwhile,
+            EditAway,
+            EditExpired,
+            EditTakenOut,
+            NoSuchName,
+        )
+
+        made = Carried(
+            number=number,
+            who=decision.who,
+            action=decision.action,
+            units=tuple(sorted(decision.units)),
+            result="carried",
+            reason=decision.reason,
+        )
+        if self._was_made(name, number, decision):
+            return made
+        with self._journal.reading() as store:
+            self._known.note_carrying(name, (number, store.index.numbers.next_decision()))
+        decider = self._journal.decider
+        self._journal.decider = Decider(via=Surface.REMOTE.value, agent=decider.agent)
+        try:
+            outcome = self._decide(decision)
+        except (CheckFailed, DecidedMeanwhile, EditAway, EditExpired, EditTakenOut, HistoryBroken, NoSuchName) as error:
+            return replace(made, result="refused", why=str(error))
+        except CasError as error:
+            return replace(made, result="waiting", why=str(error))
+        finally:
+            self._journal.decider = decider
+        match outcome:
+            case Decided() | NothingToDo():
+                return made
+            case Conflicted():
+                why = "; ".join(map(str, outcome.conflicts[:_CONFLICTS]))
+                return replace(made, result="refused", why=why)
+            case ExternalChanges():
+                paths = ", ".join(sorted({each.path for each in outcome.changes}))
+                return replace(made, result="waiting", why=f"changes that are not recorded are in the way: {paths}")
+
+    def _decide(self, decision: RemoteDecision) -> DecisionOutcome:
+        from functools import partial
+
+        decide = partial(
+            self._review.decide,
+            decision.action,
+            [*decision.units],
+            who=decision.who,
+            shown=decision.units,
+        )
+        check = self._trials.check()
+        if check is None:
+            return decide(reason=decision.reason)
+        return self._trials.checked(check, decide, self._review.preview, reason=decision.reason)
+
+    def _was_made(self, name: str, number: int, decision: RemoteDecision) -> bool:
+        """Return whether this store made the decision already, and died before it could answer."""
+        from objstore.model.basic_types import Surface
+        from objstore.model.records import Decision
+
+        noted = self._known.carrying(name)
+        if noted is None or noted[0] != number:
+            return False
+        with self._journal.reading() as store:
+            for each in range(noted[1], store.index.numbers.next_decision()):
+                place = store.index.decisions.place(each)
+                record = None if place is None else store.record(place)[0]
+                if (
+                    isinstance(record, Decision)
+                    and record.via == Surface.REMOTE.value
+                    and (record.who, record.action) == (decision.who, decision.action)
+                    and record.reason.startswith(decision.reason)
+                    and not {unit for unit, _ in record.verdicts}.isdisjoint(decision.units)
+                ):
+                    return True
+        return False

@@ -1,0 +1,57 @@
+"""JSON values that are written the same everywhere: lines, texts, paths, hashes and times.
+
+In text that is not UTF-8, U+FFFD replaces the invalid bytes: `cas cat` prints exact bytes.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from objstore.values.dates import date_of
+
+if TYPE_CHECKING:
+    from objstore.model.ids import BlobId
+
+__all__ = ["Json", "beginning", "hex_shape", "json_line", "path_shape", "text_of", "text_shape", "time_shape"]
+
+Json: TypeAlias = "bool | int | str | Sequence[Json] | dict[str, Json] | None"
+
+
+def json_line(shape: dict[str, Json]) -> bytes:
+    """Return one JSON object as a line of ASCII."""
+    return json.dumps(shape).encode() + b"\n"
+
+
+def text_shape(text: str) -> str:
+    """Return a text without what JSON can't hold: U+FFFD replaces each byte that is not UTF-8."""
+    # Python holds such a byte as a lone surrogate; many JSON readers refuse a document with one.
+    return text.encode(errors="surrogateescape").decode(errors="replace")
+
+
+def text_of(lines: Iterable[bytes]) -> str:
+    """Return lines as one text; U+FFFD replaces invalid bytes."""
+    return b"".join(lines).decode(errors="replace")
+
+
+def beginning(text: bytes, most: int) -> bytes:
+    """Return at most the first `most` bytes of a text, without an incomplete character at the end."""
+    end = most
+    while len(text) > most and end > most - 3 and text[end] & 0xC0 == 0x80:  # noqa: PLR2004 - as UTF-8 goes on
+        end -= 1
+    return text[:end]
+
+
+def path_shape(root: str, path: str) -> str:
+    """Return the absolute path of a file in a workspace."""
+    return text_shape(os.path.join(root, path))
+
+
+def hex_shape(blob: "BlobId | None") -> str | None:
+    """Return a hash in hex."""
+    return None if blob is None else blob.hex()
+
+
+def time_shape(microseconds: int) -> str:
+    """Return a moment as UTC with microseconds."""
+    return date_of(microseconds).isoformat(timespec="microseconds").replace("+00:00", "Z")

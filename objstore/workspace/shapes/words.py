@@ -1,0 +1,406 @@
+"""Say in sentences what a decision did or would do, or why it was refused.
+
+Every surface shows these sentences, with what it hides in a text escaped. `Name` is how it shows the name of a file.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from objstore.model.basic_types import LINK_MODE, Action, Origin, Unit, shown_edits
+from objstore.model.results import Conflicted, Decided, ExternalChanges, NothingToDo, counted_edits
+from objstore.values.fastclass import value
+from objstore.values.request_errors import NoSuchName
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterator, Sequence
+
+    from objstore.model.results import Conflict, DecisionOutcome, FileEffect
+    from objstore.model.views import EditView
+
+    Name: TypeAlias = Callable[[str], str]
+    Edit: TypeAlias = Callable[[int], EditView]
+
+__all__ = [
+    "OutcomeWords",
+    "also_decided",
+    "broken_words",
+    "distinct_conflicts",
+    "effect_words",
+    "files_counted",
+    "outcome_words",
+    "refusal",
+    "shown_units",
+]
+
+_NOTICES: Final = 5
+_MOST_ABSENT: Final = 5
+_FILES: Final = 5
+_HUNKS: Final = 12
+_REFUSED_FILES: Final = 3
+_DONE: Final = {
+    Action.ACCEPT: "Accepted",
+    Action.REJECT: "Rejected",
+    Action.RESET: "Made pending again:",
+    Action.UNDO: "Undid the decision on",
+    Action.REDO: "Redid the decision on",
+    Action.GIT: "Followed git's change of",
+    Action.CLAIM: "Claimed",
+}
+_WANTED: Final = {
+    Action.ACCEPT: "accept",
+    Action.REJECT: "reject",
+    Action.RESET: "make pending again",
+    Action.UNDO: "undo the decision on",
+    Action.REDO: "redo the decision on",
+    Action.GIT: "follow git's change of",
+    Action.CLAIM: "claim",
+}
+_NOT_RECORDED: Final = "the folder does: owners, access control lists and extended attributes are not recorded"
+
+
+@value
+class OutcomeWords:
+    """What a decision did, or would do, in sentences."""
+
+    done: str  # such as: Rejected edit 3.
+    along: tuple[str, ...] = ()  # what went along and what stays, such as: 2 edits, 1 of them accepted: edit 1.
+    files: tuple[str, ...] = ()  # what happened to each file, such as: Rewrote a
+    notes: tuple[str, ...] = ()
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """Return all of it, in the order in which a person reads it."""
+        return (self.done, *self.along, *self.files, *self.notes)
+
+
+def outcome_words(
+    outcome: DecisionOutcome, edit: Edit, name: Name, *, dry_run: bool = False, files: Sequence[str] = ()
+) -> OutcomeWords:
+    """Return an outcome in sentences. `edit`: returns an edit by its number. `files`: those to name with the edits."""
+    match outcome:
+        case Decided():
+            return _Worded(outcome, edit, name, dry_run=dry_run).words(files)
+        case NothingToDo():
+            return OutcomeWords(done="Nothing to do: this is already decided that way.")
+        case Conflicted():
+            along = tuple(_sentence(str(conflict)) for conflict in distinct_conflicts(outcome))
+            return OutcomeWords(done=refusal(outcome, name), along=along)
+        case ExternalChanges():
+            return OutcomeWords(done=refusal(outcome, name))
+
+
+def also_decided(outcome: Decided, edit: Edit) -> list[Unit]:
+    """Return the units that a decision takes along because they depend on named ones, as far as they do anything."""
+    named = {unit.seq for unit, _ in outcome.verdicts if unit not in outcome.cascaded and unit not in outcome.returned}
+    aside = {unit for markers in outcome.markers for unit in markers.aside}
+    aside |= {unit for kept in outcome.kept for unit in kept.units}
+    return [
+        unit
+        for unit in outcome.cascaded
+        if unit not in aside and (unit.hunk or unit.seq not in named or edit(unit.seq).whole)
+    ]
+
+
+def refusal(outcome: Conflicted | ExternalChanges, name: Name) -> str:
+    """Return why a decision was refused, in a sentence."""
+    if isinstance(outcome, Conflicted):
+        number = len(distinct_conflicts(outcome))
+        return f"Refused, nothing was changed: {number} conflict{'' if number == 1 else 's'}."
+    named = ", ".join(name(change.path) for change in outcome.changes[:_REFUSED_FILES])
+    more = len(outcome.changes) - _REFUSED_FILES
+    rest = f" and {more} more" if more > 0 else ""
+    return f"Refused, nothing was changed: {named}{rest} changed outside since the last recorded state."
+
+
+def distinct_conflicts(outcome: Conflicted) -> list[Conflict]:
+    """Return the conflicts, each that reads the same only once."""
+    return list({str(conflict): conflict for conflict in outcome.conflicts}.values())
+
+
+def shown_units(units: Sequence[Unit], parted: Container[int] = ()) -> str:
+    """Return units in words: whole edits by number, else hunk by hunk, as for edits in `parted`."""
+    by_edit: dict[int, list[int]] = {}
+    for unit in sorted(units):
+        by_edit.setdefault(unit.seq, []).append(unit.hunk)
+    whole = {seq: None for seq, hunks in by_edit.items() if 0 in hunks and seq not in parted}
+    parts = [f"{seq}:{hunk}" for seq, hunks in by_edit.items() if seq not in whole for hunk in hunks]
+    said = []
+    if whole:
+        said.append(f"edit{'s' if len(whole) > 1 else ''} {shown_edits([*whole])}")
+    if parts:
+        said.append(f"hunk{'s' if len(parts) > 1 else ''} {_shown_hunks(parts)}")
+    return " and ".join(said) or "nothing"
+
+
+def _shown_hunks(names: Sequence[str]) -> str:
+    """Return the names of some hunks, shortened like numbers of edits."""
+    if len(names) <= _HUNKS:
+        return " ".join(names)
+    return f"{' '.join(names[: _HUNKS - 2])} ... {names[-1]} ({len(names)} hunks)"
+
+
+def files_counted(files: Sequence[str], name: Name) -> str:
+    """Return how many files there are and their first names, to go after the names of edits; "": there are none."""
+    if not files:
+        return ""
+    if len(files) == 1:
+        return f", of {name(files[0])}"
+    more = f" and {len(files) - _FILES} more" if len(files) > _FILES else ""
+    return f", of {len(files)} files: {', '.join(map(name, files[:_FILES]))}{more}"
+
+
+def effect_words(effect: FileEffect, name: Name, *, dry_run: bool) -> str:
+    """Return one line about what happens to a file, or would."""
+    is_link = (effect.mode_before if effect.path_after is None else effect.mode_after) == LINK_MODE
+    kind = "the link " if is_link else ""
+    match effect.path_before, effect.path_after:
+        case str(gone), None:
+            done, wanted, rest = "Removed", "Would remove", kind + name(gone)
+        case None, str(made):
+            done, wanted, rest = "Restored", "Would restore", kind + name(made)
+        case str(old), str(new) if old != new:
+            done, wanted, rest = "Moved", "Would move", f"{name(old)} -> {name(new)}"
+            if effect.before != effect.after:
+                rest += " and rewrite it" if dry_run else " and rewrote it"
+        case _:
+            done, wanted, rest = "Rewrote", "Would rewrite", kind + name(effect.path_after or "")
+            if effect.before == effect.after:
+                done, wanted = "Changed the mode of", "Would change the mode of"
+    modes = f" (mode {effect.mode_before:04o} -> {effect.mode_after:04o})"
+    rest += " without setuid and setgid, which no file gets back" if effect.mode_lost else ""
+    both = effect.path_before is not None and effect.path_after is not None
+    return f"{wanted if dry_run else done} {rest}" + (modes if both and effect.mode_before != effect.mode_after else "")
+
+
+def broken_words(outcome: Decided) -> Iterator[str]:
+    """Yield what a decision breaks in sources, or would."""
+    unnamed = {*outcome.cascaded, *outcome.returned}
+    named = [unit for unit in outcome.decided if unit not in unnamed]
+    verb = _VERBS.get(outcome.action, "")
+    makes = f"{verb} {shown_units(named)}" if verb and len(named) <= _NAMED_BRIEFLY else "This"
+    for each in outcome.broken[:_NOTICES]:
+        yield f"Note: {makes} {each}."
+    if len(outcome.broken) > _NOTICES:
+        yield f"Note: and it breaks {len(outcome.broken) - _NOTICES} more names."
+
+
+# ---- inside
+
+_VERBS: Final = {Action.ACCEPT: "Accepting", Action.REJECT: "Rejecting", Action.RESET: "Reopening"}
+_NAMED_BRIEFLY: Final = 3
+"""Units that the subject of a sentence names."""
+
+
+class _Worded:
+    """A decision that was made, or previewed, while it is put into words."""
+
+    def __init__(self, outcome: Decided, edit: Edit, name: Name, *, dry_run: bool) -> None:
+        self._outcome: Final = outcome
+        self._edit: Final = edit
+        self._name: Final = name
+        self._dry_run: Final = dry_run
+        self._parts: Final = _parted(outcome, edit)
+        unnamed = {*outcome.cascaded, *outcome.returned}
+        outside = {made.seq for made in (*(view.edit for view in outcome.external), *outcome.unrecorded)}
+        decided = [unit for unit, _ in outcome.verdicts if unit not in unnamed]
+        self._named: Final = [unit for unit in decided if unit.seq not in outside]
+        self._discarded: Final = {unit.seq for unit in decided if unit.seq in outside}
+
+    def words(self, files: Sequence[str]) -> OutcomeWords:
+        outcome, dry_run = self._outcome, self._dry_run
+        along = (
+            *self._taken_back(),
+            *self._also(),
+            *self._repeated(),
+            *self._taken_out(),
+            *self._older(),
+            *self._absent(),
+            *self._markers(),
+            *self._kept(),
+            *self._outside(),
+            *broken_words(outcome),
+        )
+        return OutcomeWords(
+            done=f"{self._done()}{files_counted(files, self._name)}.",
+            along=along,
+            files=tuple(effect_words(effect, self._name, dry_run=dry_run) for effect in _shown(outcome.files)),
+            notes=tuple(self._notes()),
+        )
+
+    def _done(self) -> str:
+        """Return what was decided, without a full stop."""
+        outcome, units = self._outcome, shown_units(self._named, self._parts)
+        if outcome.act is None:
+            done = f"Would {_WANTED[outcome.action]}" if self._dry_run else _DONE[outcome.action]
+            return f"{done} {units}"
+        undone = outcome.action is Action.UNDO
+        done = f"Would {'undo' if undone else 'redo'}" if self._dry_run else "Undid" if undone else "Redid"
+        of = f" ({units})" if outcome.act.paths else f" of {units}"
+        return f"{done} the {outcome.act.words(self._name)}{of}"
+
+    def _taken_back(self) -> Iterator[str]:
+        """Yield how many of the edits that a rejection takes out were accepted, and which."""
+        outcome = self._outcome
+        if not outcome.taken_back:
+            return
+        known = outcome.decided
+        if len({unit.seq for unit in known}) == 1:
+            yield "It is accepted." if self._dry_run else "It was accepted."
+            return
+        taken = set(outcome.taken_back)
+        edits = {unit.seq for unit in taken}
+        named = [unit for unit in known if unit in taken or (unit.hunk == 0 and unit.seq in edits)]
+        yield f"{counted_edits(known, taken)}: {shown_units(named, self._parts)}."
+
+    def _also(self) -> Iterator[str]:
+        """Yield which units were decided because they depend on named ones."""
+        outcome = self._outcome
+        seqs = {unit.seq for unit in self._named}
+        units = also_decided(outcome, self._edit)
+        if units:
+            names = shown_units(units)
+            verb = "depends" if names.count(" ") == 1 else "depend"
+            done = _DONE[outcome.action]
+            did = f"Would also {_WANTED[outcome.action]}" if self._dry_run else f"Also {done[0].lower()}{done[1:]}"
+            yield f"{did} {names.removeprefix('hunk ')}, which {verb} on {'it' if len(seqs) == 1 else 'them'}."
+
+    def _repeated(self) -> Iterator[str]:
+        """Yield which units an undo or redo left rejected, because another edit makes their change."""
+        by_edit: dict[int, list[Unit]] = {}
+        for unit, other in self._outcome.repeated:
+            by_edit.setdefault(other.seq, []).append(unit)
+        for seq, units in by_edit.items():
+            names = shown_units(units)
+            verb = "stays" if names.count(" ") == 1 else "stay"
+            yield f"{_capitalized(names)} {verb} rejected: edit {seq} makes the same change."
+
+    def _taken_out(self) -> Iterator[str]:
+        """Yield which units stay pending, because what they did is not in the files any more."""
+        outcome = self._outcome
+        if not outcome.taken_out:
+            return
+        outside = {made.seq: made.origin for made in outcome.unrecorded}
+        origins = {outside.get(taker.seq) or self._edit(taker.seq).edit.origin for _, taker in outcome.taken_out}
+        who = "you" if origins <= {Origin.EXTERNAL, Origin.PERSON} else "later accepted edits"
+        names = shown_units([unit for unit, _ in outcome.taken_out])
+        is_one = names.count(" ") == 1
+        what = "its change is" if is_one else "their changes are"
+        yield (
+            f"{_capitalized(names)} {'stays' if is_one else 'stay'} pending: {what} not in the "
+            f"file{'' if is_one else 's'} any more, because {who} took {'it' if is_one else 'them'} out."
+        )
+
+    def _older(self) -> Iterator[str]:
+        """Yield which creations stay as they were, because their files may be older."""
+        for seq in self._outcome.older:
+            path = self._name(os.fsdecode(self._edit(seq).edit.path))
+            yield (
+                f"Edit {seq} is not rejected: {path} only came into sight with it, so the file may be older. "
+                "If it should go, delete it yourself."
+            )
+
+    def _absent(self) -> Iterator[str]:
+        """Yield which files stay as they were, because they are not there now."""
+        absent = self._outcome.absent
+        if not absent:
+            return
+        more = f" and {len(absent) - _MOST_ABSENT} more" if len(absent) > _MOST_ABSENT else ""
+        names = ", ".join(map(self._name, absent[:_MOST_ABSENT])) + more
+        is_one = len(absent) == 1
+        yield (
+            f"{names} {'is' if is_one else 'are'} not decided on: {'its disk is' if is_one else 'their disks are'} not "
+            "mounted now. Mount it, then repeat the command."
+        )
+
+    def _markers(self) -> Iterator[str]:
+        """Yield which conflict markers are added and removed."""
+        outcome, dry_run = self._outcome, self._dry_run
+        for markers in outcome.markers:
+            places = "a place" if markers.regions == 1 else f"{markers.regions} places"
+            yield (
+                f"{'Would set' if dry_run else 'Set'} aside {shown_units(markers.aside)}: "
+                f"between conflict markers, at {places} in {self._name(markers.path)}"
+                + ("." if dry_run else f" (edit {markers.edit}).")
+            )
+        if outcome.unmarked:
+            plural = "" if len(outcome.unmarked) == 1 else "s"
+            said = f"the conflict markers of edit{plural} {shown_edits(outcome.unmarked)}"
+            is_back = any(status.is_live for _, status in outcome.verdicts)
+            back = "; what was set aside for them is restored." if is_back else "."
+            yield f"Would remove {said}." if dry_run else f"Removed {said}{back}"
+
+    def _kept(self) -> Iterator[str]:
+        """Yield which files stay although their creation is rejected, and whose lines they have."""
+        for kept in self._outcome.kept:
+            lines = f"{kept.lines} line{'' if kept.lines == 1 else 's'} of {shown_units(kept.units)}"
+            name = self._name(kept.path)
+            yield (
+                f"Would keep {name} with {lines}."
+                if self._dry_run
+                else f"Kept {name} with {lines}, as edit {kept.edit}."
+            )
+
+    def _outside(self) -> Iterator[str]:
+        """Yield what was recorded on the way, because it changed outside."""
+        for change in self._outcome.unrecorded:
+            if change.seq in self._discarded:
+                yield f"Would discard the change from outside to {self._name(os.fsdecode(change.path))}."
+        for view in self._outcome.external:
+            name = self._name(os.fsdecode(view.edit.path))
+            if view.seq in self._discarded:
+                yield f"Discarded the change from outside to {name}, recorded as edit {view.seq}."
+            else:
+                yield f"Recorded the change from outside to {name} as edit {view.seq}."
+
+    def _notes(self) -> Iterator[str]:
+        outcome = self._outcome
+        if outcome.given_to:
+            owners = " and ".join(map(_user, outcome.given_to))
+            yield f"Note: What was restored belongs to {owners}, as {_NOT_RECORDED}."
+        for notice in outcome.notices[:_NOTICES]:
+            yield f"Note: {notice}."
+        if len(outcome.notices) > _NOTICES:
+            yield f"Note: and {len(outcome.notices) - _NOTICES} more such notes."
+
+
+def _parted(outcome: Decided, edit: Edit) -> set[int]:
+    """Return the edits whose whole-file unit was decided and of which some hunks have another status."""
+    verdicts = dict(outcome.verdicts)
+    wholes = {unit.seq: status for unit, status in verdicts.items() if not unit.hunk}
+    if len(wholes) > _HUNKS:
+        return set()
+    found: set[int] = set()
+    for seq, status in wholes.items():
+        try:
+            units = enumerate(edit(seq).units)
+        except NoSuchName:
+            continue  # a dry run would first record it, from outside: it is decided whole
+        if any(is_now is not status and Unit(seq, hunk) not in verdicts for hunk, is_now in units):
+            found.add(seq)
+    return found
+
+
+def _shown(effects: Sequence[FileEffect]) -> list[FileEffect]:
+    """Return the effects without removals of what makes way for a link or file at the very path."""
+    restored = {effect.path_after for effect in effects if effect.path_before is None}
+    return [effect for effect in effects if effect.path_after is not None or effect.path_before not in restored]
+
+
+def _capitalized(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."
+
+
+def _user(number: int) -> str:
+    """Return the name of a user, or its number if it has none."""
+    from pwd import getpwuid
+
+    try:
+        return getpwuid(number).pw_name
+    except KeyError:
+        return str(number)

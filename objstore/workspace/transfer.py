@@ -1,0 +1,68 @@
+"""Export the store or its history, and import the history of another tool."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+# What only some methods need is imported in them: `cas status` must not wait for the review core to load.
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from objstore.model.basic_types import Progress, Seq
+    from objstore.storage.transaction.journal import Journal
+    from objstore.upkeep.transfer.mcpdiff_export import McpdiffExport
+    from objstore.upkeep.transfer.mcpdiff_import import McpdiffImport
+
+
+__all__ = ["Transfer"]
+
+
+class Transfer:
+    """Export the store or its history, and import the history of another tool."""
+
+    def __init__(self, journal: Journal) -> None:
+        """Wrap an open journal."""
+        self._journal: Final = journal
+
+    def export_bundle(self, path: str, progress: Progress | None = None) -> int:
+        """Write everything recorded into a new file, for `import_bundle` elsewhere; return its size in bytes.
+
+        Raises FileExists, PathReserved, NotBundled, StoreDamaged and what the disk raises.
+        """
+        from objstore.upkeep.transfer.import_export import export_bundle
+
+        with self._journal.translating_index_errors():
+            return export_bundle(self._journal, path, progress)
+
+    def send_bundle(self, take: Callable[[bytes], None], progress: Progress | None = None) -> None:
+        """Pass everything recorded to `take`, piece by piece, in the format of `export_bundle`.
+
+        Raises NotBundled and StoreDamaged.
+        """
+        from objstore.upkeep.transfer.import_export import send_bundle
+
+        with self._journal.translating_index_errors():
+            send_bundle(self._journal, take, progress)
+
+    def send_mcpdiff_history(self, seqs: Sequence[Seq], take: Callable[[str, Iterable[bytes]], None]) -> McpdiffExport:
+        """Pass the edits to `take` as the files of mcpdiff's history: logs, diffs and checkpoints.
+
+        `take` gets each file's name, relative to the folder of the history, and its bytes in pieces; the logs come
+        last. Raises NoSuchName, PathInvalid if a path is not UTF-8, BlobMissing, BlobDamaged, and what `take` raises.
+        """
+        from objstore.upkeep.transfer.mcpdiff_export import send_mcpdiff_history
+
+        with self._journal.translating_index_errors():
+            return send_mcpdiff_history(self._journal, seqs, take)
+
+    def import_mcpdiff_history(
+        self, history: str, *, origin: str | None = None, partly: bool = False, dry_run: bool = False
+    ) -> McpdiffImport:
+        """Record the edits in mcpdiff's history in the folder `history` for this workspace's files; no file is written.
+
+        `origin`: the workspace's path when that history was written (None: its current path). `partly`: import what can
+        be imported even if something can't. Raises FileMissing, HistoryBroken, and what Call.commit raises.
+        """
+        from objstore.upkeep.transfer.mcpdiff_import import import_mcpdiff_history
+
+        return import_mcpdiff_history(self._journal, history, origin=origin, partly=partly, dry_run=dry_run)

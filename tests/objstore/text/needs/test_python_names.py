@@ -1,0 +1,74 @@
+"""What a Python source defines, imports and leaves undefined."""
+
+import pytest
+
+from objstore.text.needs.python_names import Import, python_names
+
+
+def undefined(source: str) -> list[tuple[str, int]]:
+    return list(python_names(source.encode()).undefined)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "",
+        "import os\nos.path\n",
+        "def f(a, *b, c=1, **d):\n    return a, b, c, d, f\n",
+        "for x in []: pass\nelse: x = 1\nprint(x)\n",
+        "with open('f') as g: g\n",
+        "class A:\n    b = 1\n    c = b\n    def d(self): return __class__\n",
+        "def f():\n    global late\n    late = 1\ndef g(): return late\n",
+        "print([a for a in range(3)], {b: c for b, c in {}}, lambda d: d)\n",
+        "try:\n    unicode\nexcept NameError:\n    pass\n",
+        "if (n := 3): n\n",
+        "match 1:\n    case {'a': x, **rest}: x, rest\n    case [y, *z]: y, z\n",
+        "print(__file__, __name__, __doc__, WindowsError)\n",
+        "from typing import Literal\ndef f(a: 'Literal[\"b\"]', c: Literal['d']): ...\n",
+        "def f() -> 'list[int]': ...\n",
+    ],
+)
+def test_what_is_bound_anywhere_in_its_scopes_is_not_undefined(source: str) -> None:
+    assert undefined(source) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "line"),
+    [
+        ("\nretry(3)\n", "retry", 2),
+        ("def f():\n    return missing\n", "missing", 2),
+        ("class A(Base):\n    pass\n", "Base", 1),
+        ("@decorated\ndef f(): ...\n", "decorated", 1),
+        ("def f(a: Gone): ...\n", "Gone", 1),
+        ("from __future__ import annotations\ndef f(a: Gone): ...\n", "Gone", 2),
+        ("def f(a: 'list[Gone]') -> None: ...\n", "Gone", 1),
+        ("from __future__ import annotations\nx: Gone[int] = 1\n", "Gone", 2),
+        ("def f():\n    x = 1\ndef g():\n    return x\n", "x", 4),
+        ("__all__ = ['a', 'gone']\na = 1\n", "gone", 1),
+        ("__all__ = ['a']\n__all__ += ['gone']\na = 1\n", "gone", 1),
+        ("def __getattr__(name): ...\nprint(gone)\n", "gone", 2),
+    ],
+)
+def test_what_nothing_binds_is_undefined_with_its_first_line(source: str, name: str, line: int) -> None:
+    assert undefined(source) == [(name, line)]
+
+
+def test_imports_are_named_with_their_dots_and_lines() -> None:
+    source = b"import a.b as c, d\nfrom . import e\nfrom ..f.g import (\n    h as i,\n    j,\n)\nfrom k import *\n"
+    assert python_names(source).imports == (
+        Import("a.b", 0, "", 1),
+        Import("d", 0, "", 1),
+        Import("", 1, "e", 2),
+        Import("f.g", 2, "h", 3),
+        Import("f.g", 2, "j", 3),
+        Import("k", 0, "*", 7),
+    )
+
+
+def test_import_whose_failure_is_caught_is_not_counted() -> None:
+    assert python_names(b"try:\n    import fast\nexcept ImportError:\n    fast = None\n").imports == ()
+
+
+@pytest.mark.parametrize("source", [b"def f(:\n", b"\0", b"x = '\xff'\n", b"# coding: nothing\n", b"(" * 5000])
+def test_what_is_no_python_says_so_and_raises_nothing(source: bytes) -> None:
+    assert python_names(source).error

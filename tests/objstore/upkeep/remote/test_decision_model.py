@@ -1,0 +1,284 @@
+"""Every order of the requests of three stores, with an answer that is lost, decides each unit once.
+
+The stores run the real code. A store is run again from its beginning with the answers that it has had, up to the
+request that it has no answer for yet; so a state is what the bucket holds, and which answers each store has had.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import count
+from typing import Final
+
+import pytest
+from obstore.store import MemoryStore
+
+from objstore import Action, RemoteDecided, RemoteFailed, RemoteRefused, Seq, Status, Unit
+from objstore.upkeep.remote.bucket import Bucket, Listed, ObjectBucket
+from objstore.upkeep.remote.decisions import Answer, Ledger, RemoteDecision, Result, append, decoded, read_log, settle
+from objstore.upkeep.remote.keys import LOG, MAX_NUMBER, Lane, numbered
+from tests.support.buckets import CutOff, FailingBucket
+
+DESK: Final = Lane("d" * 32)
+FIRST, SECOND = Unit(Seq(1), 1), Unit(Seq(1), 2)
+
+Request = tuple[str, ...]
+Given = tuple[str, object]  # the kind of an answer, and what it says
+
+
+class Waits(BaseException):
+    """The store has made a request that has no answer yet."""
+
+    def __init__(self, request: Request, content: bytes = b"") -> None:
+        self.request = request
+        self.content = content
+
+
+class Replayed:
+    """A bucket that gives the answers of before, and then waits."""
+
+    url = "memory:///"
+
+    def __init__(self, given: Sequence[Given]) -> None:
+        self._given = iter(given)
+
+    def _answer(self, request: Request, content: bytes = b"") -> object:
+        found = next(self._given, None)
+        if found is None:
+            raise Waits(request, content)
+        kind, said = found
+        if kind == "error":
+            assert isinstance(said, Exception)
+            raise said
+        return said
+
+    def put_new(self, key: str, content: bytes) -> bool:
+        return bool(self._answer(("put", key), content))
+
+    def get(self, key: str, most: int) -> bytes:
+        said = self._answer(("get", key, str(most)))
+        assert isinstance(said, bytes)
+        return said
+
+    def listed(self, prefix: str, after: str = "") -> Iterator[Listed]:
+        said = self._answer(("list", prefix, after))
+        assert isinstance(said, tuple)
+        yield from said
+
+    def folders(self, prefix: str) -> list[str]:
+        raise NotImplementedError(prefix)
+
+    def delete(self, keys: Sequence[str]) -> None:
+        raise NotImplementedError(keys)
+
+
+Store = Callable[[Bucket], object]
+
+
+def deciding(name: str, action: Action, *units: Unit) -> Store:
+    """Return a store that decides on units at once."""
+    decision = RemoteDecision(
+        lane=DESK,
+        action=action,
+        units=dict.fromkeys(units, Status.PENDING),
+        who=name,
+        nonce=name.encode().ljust(32),
+    )
+
+    def run(bucket: Bucket) -> object:
+        return append(bucket, decision, settle(read_log(bucket, 0)), "desk")
+
+    return run
+
+
+def answering(bucket: Bucket) -> object:
+    """Answer what waits, twice: as the store with the files."""
+    ledger = Ledger()
+    for turn in range(2):
+        for number, encoded in read_log(bucket, ledger.last):
+            ledger.take(number, decoded(encoded))
+        for number in ledger.open(DESK):
+            nonce = f"answer {number} {turn}".encode().ljust(32)
+            append(bucket, Answer(lane=DESK, decision=number, result=Result.CARRIED, head=1, nonce=nonce), ledger)
+    return None
+
+
+@dataclass(frozen=True)
+class State:
+    """What the bucket holds, which answers each store has had, and how many may still be lost."""
+
+    held: tuple[tuple[str, bytes], ...]
+    given: tuple[tuple[Given, ...], ...]
+    losses: int
+
+
+def answered(held: Sequence[tuple[str, bytes]], waits: Waits) -> tuple[Given, tuple[tuple[str, bytes], ...]]:
+    """Return the real answer to a request, and what the bucket holds then."""
+    bucket = ObjectBucket("memory:///", MemoryStore())
+    for key, content in held:
+        bucket.put_new(key, content)
+    kind, key, *rest = waits.request
+    try:
+        match kind:
+            case "put":
+                said: object = bucket.put_new(key, waits.content)
+            case "get":
+                said = bucket.get(key, int(rest[0]))
+            case _:
+                # The time is no part of a state.
+                said = tuple(replace_time(each) for each in bucket.listed(key, rest[0]))
+    except RemoteFailed as error:
+        return ("error", error), tuple(held)
+    new = ((key, waits.content),) if kind == "put" and said else ()
+    return ("said", said), (*held, *new)
+
+
+def replace_time(each: Listed) -> Listed:
+    """Return what was listed with a time that is always the same."""
+    return Listed(key=each.key, size=each.size, changed=datetime(2026, 1, 1, tzinfo=UTC))
+
+
+def run(store: Store, given: Sequence[Given]) -> object:
+    """Run a store with the answers it has had; return its result, its error, or the request it waits for."""
+    try:
+        return store(Replayed(given))
+    except (Waits, RemoteDecided, RemoteFailed) as ending:
+        return ending
+
+
+def explored(stores: Sequence[Store], losses: int) -> Iterator[tuple[State, list[object]]]:
+    """Yield every state in which no store waits any more, with what each store has returned or raised."""
+    begin = State(held=(), given=((),) * len(stores), losses=losses)
+    waiting, seen = [begin], set[object]()
+    while waiting:
+        state = waiting.pop()
+        key = (state.held, tuple(map(repr, state.given)), state.losses)
+        if key in seen:
+            continue
+        seen.add(key)
+        endings = [run(store, given) for store, given in zip(stores, state.given, strict=True)]
+        if not any(isinstance(ending, Waits) for ending in endings):
+            yield state, endings
+        for which, ending in enumerate(endings):
+            if not isinstance(ending, Waits):
+                continue
+            answer, held = answered(state.held, ending)
+            next_ones = [(answer, held, state.losses)]
+            if ending.request[0] == "put" and state.losses:
+                lost = ("error", RemoteFailed("memory:///", "no answer"))
+                next_ones += [(lost, held, state.losses - 1), (lost, state.held, state.losses - 1)]
+            for said, then, left in next_ones:
+                given = tuple((*each, said) if at == which else each for at, each in enumerate(state.given))
+                waiting.append(replace(state, held=then, given=given, losses=left))
+
+
+def require_laws(state: State, deciders: Sequence[object]) -> None:
+    """Assert that each unit was decided once at a time, and that each store knows what became of its decision."""
+    entries = sorted((int(key.rpartition("/")[2]), content) for key, content in state.held)
+    assert [number for number, _ in entries] == list(range(1, len(entries) + 1))
+    ledger = settle(entries)
+    assert ledger.unreadable == 0
+    open_units: list[Unit] = [unit for decision in ledger.open(DESK).values() for unit in decision.units]
+    assert len(open_units) == len(set(open_units))
+    for which, ending in enumerate(deciders):
+        own = [number for number, each in ledger.valid.items() if each.who == f"store {which}"]
+        assert len(own) <= 1
+        match ending:
+            case int():
+                assert own == [ending]
+            case RemoteDecided():
+                assert own == []
+            case RemoteFailed():
+                pass
+            case _:
+                raise AssertionError(ending)
+    assert ledger.void == {}
+
+
+@pytest.mark.parametrize("losses", [0, 1])
+def test_two_deciders_of_the_same_two_units_decide_each_once(losses: int) -> None:
+    stores = [deciding("store 0", Action.REJECT, FIRST, SECOND), deciding("store 1", Action.ACCEPT, SECOND)]
+    found = list(explored(stores, losses))
+    assert found
+    for state, endings in found:
+        require_laws(state, endings)
+        if not losses:
+            assert sorted(isinstance(each, int) for each in endings) == [False, True]
+
+
+@pytest.mark.parametrize("losses", [0, 1])
+def test_owner_that_answers_meanwhile_changes_nothing_of_that(losses: int) -> None:
+    stores = [deciding("store 0", Action.REJECT, FIRST), deciding("store 1", Action.ACCEPT, FIRST, SECOND), answering]
+    count = 0
+    for state, endings in explored(stores, losses):
+        count += 1
+        require_laws(state, endings[:2])
+    assert count > 10
+
+
+def test_three_deciders_and_an_owner_decide_each_unit_once() -> None:
+    stores = [
+        deciding("store 0", Action.REJECT, FIRST),
+        deciding("store 1", Action.ACCEPT, SECOND),
+        deciding("store 2", Action.ACCEPT, FIRST, SECOND),
+        answering,
+    ]
+    for state, endings in explored(stores, 0):
+        require_laws(state, endings[:3])
+
+
+def test_decision_that_others_would_void_is_not_put() -> None:
+    bucket = ObjectBucket("memory:///", MemoryStore())
+    stale = settle([])
+    run_first = deciding("store 0", Action.REJECT, FIRST)
+    assert run_first(bucket) == 1
+    second = RemoteDecision(
+        lane=DESK, action=Action.ACCEPT, units={FIRST: Status.PENDING}, who="late", nonce=b"late".ljust(32)
+    )
+    with pytest.raises(RemoteDecided, match="reject by store 0"):
+        append(bucket, second, stale, "desk")
+    assert [each.key for each in bucket.listed(LOG)] == [numbered(LOG, 1)]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\x80", b"x" * 100, Answer(lane=DESK, decision=9, result=Result.CARRIED, head=1, nonce=bytes(32)).encode()],
+)
+def test_entry_that_is_none_decides_nothing_and_stops_nobody(content: bytes) -> None:
+    bucket = ObjectBucket("memory:///", MemoryStore())
+    bucket.put_new(numbered(LOG, 1), content)
+    run_it = deciding("store 0", Action.REJECT, FIRST)
+    assert run_it(bucket) == 2
+
+
+def test_entry_with_the_highest_number_is_said_and_not_passed() -> None:
+    bucket = ObjectBucket("memory:///", MemoryStore())
+    bucket.put_new(numbered(LOG, MAX_NUMBER), b"")
+    with pytest.raises(RemoteRefused, match="highest number"):
+        deciding("store 0", Action.REJECT, FIRST)(bucket)
+
+
+def test_list_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("objstore.upkeep.remote.decisions._MOST_ENTRIES", 1_000)
+
+    class Endless(Replayed):
+        def listed(self, prefix: str, after: str = "") -> Iterator[Listed]:
+            for number in count(1):
+                yield Listed(key=f"{prefix}/{number}{after}", size=1, changed=datetime(2026, 1, 1, tzinfo=UTC))
+
+    with pytest.raises(RemoteRefused, match="no end"):
+        read_log(Endless([]), 0)
+
+
+@pytest.mark.parametrize("dies_at", range(1, 5))
+def test_decision_that_dies_at_any_request_is_made_once(dies_at: int) -> None:
+    bucket = FailingBucket(ObjectBucket("memory:///", MemoryStore()))
+    bucket.dies_at = dies_at
+    with suppress(CutOff):
+        deciding("store 0", Action.REJECT, FIRST)(bucket)
+    bucket.dies_at = 0
+    with suppress(RemoteDecided):
+        deciding("store 1", Action.ACCEPT, FIRST)(bucket)
+    ledger = settle(read_log(bucket, 0))
+    assert (len(ledger.valid), ledger.void) == (1, {})

@@ -1,0 +1,288 @@
+"""What others decide is carried out once, by the rules for a person's own decisions, and by nothing else."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from obstore import put
+
+from objstore import (
+    Action,
+    CallInfo,
+    Carried,
+    Origin,
+    RemoteDecided,
+    RemoteFailed,
+    RemoteRolledBack,
+    Seq,
+    Status,
+    Unit,
+    Workspace,
+)
+from objstore.upkeep.remote.bucket import open_bucket
+from objstore.upkeep.remote.decisions import RemoteDecision, new_nonce
+from objstore.upkeep.remote.keys import LOG, Lane, numbered
+from tests.support.faulty_disk import CountdownDisk, PowerCut, UnsyncedDisk, power_cut, sampled_steps
+from tests.support.scene import TEN, observe_tree
+
+CHANGED = TEN.replace(b"2\n", b"two\n").replace(b"9\n", b"nine\n")
+HALF = TEN.replace(b"2\n", b"two\n")
+FIRST, SECOND = Unit(Seq(1), 1), Unit(Seq(1), 2)
+
+
+class Team:
+    """Two stores with one bucket: `desk` has the files, and `lap` decides."""
+
+    def __init__(self, folder: Path) -> None:
+        self.url = f"file://{folder}/bucket"
+        self.folder = folder
+        self.desk = self._made("desk")
+        self.lap = self._made("lap")
+        desk = self.desk
+        (folder / "desk" / "a.txt").write_bytes(TEN)
+        recorded(desk)
+        (folder / "desk" / "a.txt").write_bytes(CHANGED)
+        recorded(desk)
+        desk.remotes.push("team")
+        self.lap.remotes.pull("team")
+
+    def _made(self, name: str) -> Workspace:
+        (self.folder / name).mkdir()
+        made = Workspace.init(self.folder / name, UnsyncedDisk())
+        made.remotes.add("team", self.url)
+        return made
+
+    def decides(self, action: Action, *units: Unit, who: str = "ann", reason: str = "") -> int:
+        found = self.lap.remotes.member("desk")
+        assert found is not None
+        shown = dict.fromkeys(units, Status.PENDING)
+        return self.lap.remote_decisions.decide(*found, action, shown, who=who, reason=reason)
+
+    def carry(self) -> list[Carried]:
+        return self.desk.remote_decisions.carry("team")
+
+    @property
+    def text(self) -> bytes:
+        return (self.folder / "desk" / "a.txt").read_bytes()
+
+    def close(self) -> None:
+        self.desk.close()
+        self.lap.close()
+
+
+def recorded(workspace: Workspace) -> None:
+    workspace.record_changes(CallInfo(conversation="conv", origin=Origin.AGENT, tool="t"))
+
+
+@pytest.fixture
+def team(tmp_path: Path) -> Iterator[Team]:
+    made = Team(tmp_path)
+    yield made
+    made.close()
+
+
+# ---- carried out
+
+
+def test_rejection_of_another_store_is_carried_out_where_the_files_are(team: Team) -> None:
+    team.decides(Action.REJECT, SECOND, reason="keep nine")
+    assert team.text == CHANGED
+    (done,) = team.carry()
+    assert (done.result, done.who, done.reason) == ("carried", "ann", "keep nine")
+    assert team.text == HALF
+    view = team.desk.history.edit(Seq(1))
+    assert [view.units[hunk] for hunk in (1, 2)] == [Status.PENDING, Status.REJECTED]
+    (verdict,) = [each for each in team.desk.history.verdicts().of(view) if SECOND in each.units]
+    assert (verdict.who, verdict.via) == ("ann", "remote")
+    assert team.carry() == []
+
+
+def test_agent_is_sent_the_reason_of_a_rejection_by_another_store(team: Team) -> None:
+    team.decides(Action.REJECT, SECOND, reason="keep nine")
+    team.carry()
+    unreported = team.desk.messages.rejected("conv", 20)
+    assert unreported is not None
+    assert [each.reason for each in unreported.rejections] == ["keep nine"]
+
+
+def test_carried_decision_can_be_undone_like_any_other(team: Team) -> None:
+    team.decides(Action.REJECT, SECOND)
+    team.carry()
+    team.desk.review.undo()
+    assert team.text == CHANGED
+
+
+def test_unit_is_decided_once_and_again_when_the_outcome_was_pulled(team: Team) -> None:
+    team.decides(Action.REJECT, SECOND)
+    with pytest.raises(RemoteDecided, match="waits"):
+        team.decides(Action.ACCEPT, SECOND)
+    team.decides(Action.ACCEPT, FIRST)
+    team.carry()
+    with pytest.raises(RemoteDecided, match="was carried out"):
+        team.decides(Action.ACCEPT, SECOND)
+    team.lap.remotes.pull("team")
+    found = team.lap.remotes.member("desk")
+    assert found is not None
+    shown = {SECOND: Status.REJECTED}
+    team.lap.remote_decisions.decide(*found, Action.ACCEPT, shown, who="ann")
+    assert [each.result for each in team.carry()] == ["carried"]
+    assert team.text == CHANGED
+
+
+def test_unit_that_its_store_reopened_can_be_decided_again_once_that_was_pulled(team: Team) -> None:
+    team.decides(Action.REJECT, SECOND)
+    team.carry()
+    team.desk.review.undo()
+    with pytest.raises(RemoteDecided, match="was carried out"):
+        team.decides(Action.REJECT, SECOND)  # the mirror shows neither
+    team.desk.remotes.push("team")
+    team.lap.remotes.pull("team")
+    found = team.lap.remotes.member("desk")
+    assert found is not None
+    assert team.lap.remote_decisions.verdicts(*found)[SECOND].is_shown
+    team.decides(Action.REJECT, SECOND)
+    assert [each.result for each in team.carry()] == ["carried"]
+    assert team.text == HALF
+
+
+def test_decision_that_conflicts_is_refused_with_the_conflict(team: Team) -> None:
+    (team.folder / "desk" / "a.txt").write_bytes(CHANGED.replace(b"nine\n", b"nine!\n"))
+    recorded(team.desk)
+    team.decides(Action.REJECT, SECOND)
+    (done,) = team.carry()
+    assert done.result == "refused"
+    assert "edit 2 hunk 1 needs edit 1" in done.why
+    found = team.lap.remotes.member("desk")
+    assert found is not None
+    team.lap.remotes.pull("team")
+    team.decides(Action.ACCEPT, SECOND)  # a refused one leaves the unit free
+    (verdict,) = {each.result for unit, each in team.lap.remote_decisions.verdicts(*found).items() if unit == SECOND}
+    assert verdict == "open"
+
+
+def test_decision_on_what_was_decided_here_meanwhile_is_refused(team: Team) -> None:
+    team.desk.decide(Action.ACCEPT, [SECOND])
+    team.decides(Action.REJECT, SECOND)
+    (done,) = team.carry()
+    assert done.result == "refused"
+    assert team.text == CHANGED
+
+
+def test_decision_waits_for_changes_that_are_not_recorded(team: Team) -> None:
+    (team.folder / "desk" / "a.txt").write_bytes(CHANGED + b"mine\n")
+    team.decides(Action.REJECT, SECOND)
+    assert [each.result for each in team.carry()] == ["waiting"]
+    assert team.text == CHANGED + b"mine\n"
+    (team.folder / "desk" / "a.txt").write_bytes(CHANGED)
+    assert [each.result for each in team.carry()] == ["carried"]
+
+
+def test_unit_that_does_not_exist_is_refused(team: Team) -> None:
+    team.decides(Action.REJECT, Unit(Seq(77), 1))
+    assert [each.result for each in team.carry()] == ["refused"]
+
+
+def test_decision_on_another_store_is_not_carried_out_here(team: Team) -> None:
+    decision = RemoteDecision(
+        lane=Lane("ab" * 16), action=Action.REJECT, units={SECOND: Status.PENDING}, who="x", nonce=new_nonce()
+    )
+    open_bucket(team.url).put_new(numbered(LOG, 1), decision.encode())
+    assert team.carry() == []
+
+
+def test_log_that_went_back_is_noticed(team: Team) -> None:
+    team.decides(Action.REJECT, SECOND)
+    os.remove(team.folder / "bucket" / numbered(LOG, 1))  # noqa: PTH107 - a bucket is not ours
+    with pytest.raises(RemoteRolledBack):
+        team.decides(Action.ACCEPT, FIRST)
+
+
+def test_copy_of_a_store_carries_out_nothing(team: Team, tmp_path: Path) -> None:
+    shutil.copytree(tmp_path / "desk", tmp_path / "copy")
+    (tmp_path / "desk" / "b.txt").write_bytes(b"b\n")
+    recorded(team.desk)
+    team.desk.remotes.push("team")
+    team.decides(Action.REJECT, SECOND)
+    with Workspace.open(tmp_path / "copy", UnsyncedDisk()) as copy, pytest.raises(Exception, match="later history"):
+        copy.remote_decisions.carry("team")
+    assert (tmp_path / "copy" / "a.txt").read_bytes() == CHANGED
+
+
+# ---- nothing else changes a file
+
+
+def test_pull_changes_no_file_of_the_workspace(team: Team) -> None:
+    team.lap.remotes.push("team")
+    team.decides(Action.REJECT, SECOND)
+    before = observe_tree(team.folder / "desk")
+    team.desk.remotes.pull("team")
+    assert observe_tree(team.folder / "desk") == before
+
+
+def test_nobody_decides_in_a_mirror(team: Team) -> None:
+    found = team.lap.remotes.member("desk")
+    assert found is not None
+    with Workspace.open(team.lap.remotes.mirror(*found)) as mirror, pytest.raises(Exception, match="mirrors"):
+        mirror.decide(Action.REJECT, [SECOND])
+
+
+def test_mirror_is_not_written_by_what_the_bucket_names(team: Team) -> None:
+    bucket = open_bucket(team.url)
+    for name in ("../../../escape", "..%2f..%2fescape"):
+        with pytest.raises(RemoteFailed):
+            bucket.get(f"stores/{name}", 10)
+    put(bucket._store, "stores/not-a-lane/heads/000000000001", b"x")  # noqa: SLF001 - any member can
+    assert [each.member.name for each in team.lap.remotes.pull("team")] == ["desk"]
+
+
+def test_purges_during_pulls_lose_nothing(team: Team) -> None:
+    def push_and_purge() -> None:
+        with Workspace.open(team.folder / "desk", UnsyncedDisk()) as desk:
+            for number in range(2, 6):
+                (team.folder / "desk" / "a.txt").write_bytes(CHANGED * number)
+                recorded(desk)
+                desk.remotes.push("team")
+                desk.remotes.collect("team", purge=True)
+
+    with ThreadPoolExecutor(1) as pool:
+        purging = pool.submit(push_and_purge)
+        while not purging.done():
+            team.lap.remotes.pull("team")
+        purging.result()
+    (pulled,) = team.lap.remotes.pull("team")
+    assert pulled.error == ""
+    found = team.lap.remotes.member("desk")
+    assert found is not None
+    mirror = Path(team.lap.remotes.mirror(*found))
+    assert observe_tree(mirror, store=True).keys() == observe_tree(team.folder / "desk", store=True).keys()
+    with Workspace.open(mirror) as copy:
+        assert len(copy.history.edits()) == 5
+
+
+# ---- deaths
+
+
+def test_carrying_that_dies_at_any_step_carries_out_once(tmp_path: Path) -> None:
+    counted = CountdownDisk(None)
+    for number, step in enumerate([None, *sampled_steps(120)]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        team = Team(folder)
+        team.decides(Action.REJECT, SECOND, reason="keep nine")
+        team.desk.close()
+        disk = counted if step is None else CountdownDisk(step, power_cut)
+        try:
+            with Workspace.open(folder / "desk", disk) as desk:
+                desk.remote_decisions.carry("team")
+        except PowerCut:
+            pass
+        team.desk = Workspace.open(folder / "desk", UnsyncedDisk())
+        team.carry()
+        assert team.text == HALF
+        made = [each for each in team.desk.review.in_force() if each.units == {SECOND}]
+        assert len(made) == 1
+        assert team.carry() == []
+        team.close()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from objstore.workspace.role import Role, decides, reads
 
 # What only some methods need is imported in them: `cas status` must not wait for the review core to load.
 if TYPE_CHECKING:
@@ -10,20 +12,15 @@ if TYPE_CHECKING:
 
     from objstore.model.basic_types import Seq, Unit
     from objstore.model.views import CommentView
-    from objstore.storage.transaction.journal import Journal
 
 __all__ = ["Comments"]
 
 
-class Comments:
+class Comments(Role):
     """Comment on lines and hunks, and track the state of each comment.
 
     A comment follows its lines through later edits and decisions. Its number names it.
     """
-
-    def __init__(self, journal: Journal) -> None:
-        """Wrap an open journal."""
-        self._journal: Final = journal
 
     def add_to_units(self, units: Sequence[Unit], text: str, *, who: str = "") -> CommentView:
         """Record a comment on units of edits, in one file or several.
@@ -58,54 +55,52 @@ class Comments:
             self._journal, number, text, who=who, conversation=conversation if by_agent else "", by_agent=by_agent
         )
 
-    def resolve(self, numbers: Iterable[int], *, who: str = "") -> list[CommentView]:
+    @decides
+    def resolve(self, numbers: Collection[int], *, who: str = "") -> list[CommentView]:
         """Resolve comments, and return them. Raises NoSuchName with nothing recorded, and as Call.commit."""
         from objstore.model.basic_types import CommentState
         from objstore.review import comments
-        from objstore.review.calls.deciders import require_person
 
-        require_person(self._journal)
         return comments.mark(self._journal, numbers, CommentState.RESOLVED, who=who)
 
-    def reopen(self, numbers: Iterable[int], *, who: str = "") -> list[CommentView]:
+    @decides
+    def reopen(self, numbers: Collection[int], *, who: str = "") -> list[CommentView]:
         """Make comments open again, so that they are sent again, and return them. Raises as `resolve`."""
         from objstore.model.basic_types import CommentState
         from objstore.review import comments
-        from objstore.review.calls.deciders import require_person
 
-        require_person(self._journal)
         return comments.mark(self._journal, numbers, CommentState.OPEN, who=who)
 
+    @reads
     def all(self) -> list[CommentView]:
         """Return every comment, oldest first, each with its answers."""
         from objstore.review import comments
 
-        with self._journal.reading():
-            return comments.comments(self._journal)
+        return comments.comments(self._journal)
 
+    @reads
     def get(self, number: int) -> CommentView:
         """Return a comment with its answers. Raises NoSuchName."""
         from objstore.review import comments
 
-        with self._journal.reading():
-            return comments.comment(self._journal, number)
+        return comments.comment(self._journal, number)
 
+    @reads
     def of_edits(self, seqs: Collection[int]) -> dict[Seq, list[CommentView]]:
         """Return the comments on lines or units of edits, by edit, oldest first."""
-        with self._journal.reading() as store:
-            # Every edit that is shown asks this, and mostly there is no comment: what only they need isn't imported.
-            if store.index.numbers.next_comment() == 1:
-                return {}
-            from objstore.review import comments
+        # Every edit that is shown asks this, and mostly there is no comment: what only they need isn't imported.
+        if self._store.index.numbers.next_comment() == 1:
+            return {}
+        from objstore.review import comments
 
-            return comments.of_edits(self._journal, seqs)
+        return comments.of_edits(self._journal, seqs)
 
+    @reads
     def unsent(self) -> list[tuple[CommentView, frozenset[str]]]:
         """Return the comments that no agent was sent yet, each with the conversations it is meant for (none: any)."""
         from objstore.review import comments
 
-        with self._journal.reading():
-            return comments.unsent(self._journal)
+        return comments.unsent(self._journal)
 
     def mark_sent(self, numbers: Iterable[int], conversation: str) -> None:
         """Record that comments were sent to a conversation. Call it after the message. Raises as Call.commit."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from objstore.workspace.role import Role, decides, reads, uses_index, writes
 
 # What only some methods need is imported in them: `cas status` must not wait for the review core to load.
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from objstore.disk.config.setting_sources import RetentionLimits
     from objstore.model.basic_types import Progress, Seq
     from objstore.model.ids import BlobId
-    from objstore.storage.transaction.journal import Journal
     from objstore.upkeep.packing.repack import Repacked, RepackPlan
     from objstore.upkeep.retention.garbage_collection import GcPlan, GcResult
     from objstore.upkeep.retention.pins import PinView
@@ -21,42 +22,32 @@ if TYPE_CHECKING:
 __all__ = ["Retention"]
 
 
-class Retention:
+class Retention(Role):
     """Expire history, pin it, and free space."""
 
-    def __init__(self, journal: Journal) -> None:
-        """Wrap an open journal."""
-        self._journal: Final = journal
-
+    @reads
     def pins(self) -> list[PinView]:
         """Return every pin that is in force, oldest first."""
         from objstore.upkeep.retention import pins
 
-        with self._journal.reading():
-            return pins.pins(self._journal)
+        return pins.pins(self._journal)
 
-    def pin(self, edits: Iterable[Seq], blobs: Iterable[BlobId] = (), *, title: str = "", who: str = "") -> PinView:
+    @writes
+    def pin(self, edits: Collection[Seq], blobs: Collection[BlobId] = (), *, title: str = "", who: str = "") -> PinView:
         """Keep blobs, and edits together with all later edits of their files, until the pin is removed.
 
         Raises NoSuchName, EditExpired, BlobMissing, and what Call.commit raises.
         """
-        from objstore.storage.transaction import index_repair
         from objstore.upkeep.retention import pins
 
-        wanted = tuple(edits), tuple(blobs)
-        return index_repair.rebuild_index_and_retry(
-            self._journal, lambda: pins.pin(self._journal, *wanted, title=title, who=who)
-        )
+        return pins.pin(self._journal, edits, blobs, title=title, who=who)
 
-    def unpin(self, numbers: Iterable[int], *, who: str = "") -> list[PinView]:
+    @decides
+    def unpin(self, numbers: Collection[int], *, who: str = "") -> list[PinView]:
         """Remove pins and return them. Raises NoSuchName, with none removed, and what Call.commit raises."""
-        from objstore.review.calls.deciders import require_person
-        from objstore.storage.transaction import index_repair
         from objstore.upkeep.retention import pins
 
-        require_person(self._journal)
-        wanted = tuple(numbers)
-        return index_repair.rebuild_index_and_retry(self._journal, lambda: pins.unpin(self._journal, wanted, who=who))
+        return pins.unpin(self._journal, numbers, who=who)
 
     def limits(self) -> RetentionLimits:
         """Return the retention limits in this workspace's settings. Raises what Configuration.all raises."""
@@ -64,13 +55,14 @@ class Retention:
 
         return limits_of(self._journal.tree.root)
 
+    @reads
     def plan_gc(self, limits: RetentionLimits) -> GcPlan:
         """Return what `collect` would do now. Raises StoreDamaged."""
         from objstore.upkeep.retention import garbage_collection
 
-        with self._journal.reading():
-            return garbage_collection.plan_gc(self._journal, limits)
+        return garbage_collection.plan_gc(self._journal, limits)
 
+    @decides
     def collect(
         self,
         limits: RetentionLimits,
@@ -87,15 +79,13 @@ class Retention:
         `plan_gc` returned for these limits a moment ago (None: it is planned now). Raises StoreLocked if another
         garbage collection is running, and what Call.commit raises.
         """
-        from objstore.review.calls.deciders import require_person
         from objstore.upkeep.retention import garbage_collection
 
-        require_person(self._journal)
-        with self._journal.translating_index_errors():
-            return garbage_collection.collect(
-                self._journal, limits, who=who, thorough=thorough, progress=progress, planned=planned
-            )
+        return garbage_collection.collect(
+            self._journal, limits, who=who, thorough=thorough, progress=progress, planned=planned
+        )
 
+    @uses_index
     def plan_repack(self, progress: Progress | None = None) -> RepackPlan:
         """Return the result that `repack` would have now; it takes as long.
 
@@ -103,9 +93,9 @@ class Retention:
         """
         from objstore.upkeep.packing import repack
 
-        with self._journal.translating_index_errors():
-            return repack.plan_repack(self._journal, progress)
+        return repack.plan_repack(self._journal, progress)
 
+    @uses_index
     def repack(self, progress: Progress | None = None) -> Repacked:
         """Encode the store again in fewer bytes, with every blob checked by its hash.
 
@@ -116,11 +106,9 @@ class Retention:
         from objstore.storage.transaction import index_repair
         from objstore.upkeep.packing import repack
 
-        with self._journal.translating_index_errors():
-            return index_repair.retry_with_rebuilt_index(self._journal, lambda: repack.repack(self._journal, progress))[
-                0
-            ]
+        return index_repair.retry_with_rebuilt_index(self._journal, lambda: repack.repack(self._journal, progress))[0]
 
+    @writes
     def expire(self, limits: RetentionLimits, *, who: str = "", moment: int | None = None) -> bool:
         """Expire what the limits allow, and leave the bytes in place; return whether everything planned has expired.
 
@@ -131,9 +119,9 @@ class Retention:
 
         with self._journal.reading():
             plan = expiry.plan_expiry(self._journal, limits, moment=moment)
-        with self._journal.translating_index_errors():
-            return expiry.expire(self._journal, plan, who=who) == plan.edit_count
+        return expiry.expire(self._journal, plan, who=who) == plan.edit_count
 
+    @reads
     def plan_purge(
         self, *, blobs: Iterable[BlobId] = (), path: str = "", paths: Sequence[str] = (), keep_shared: bool = False
     ) -> PurgePlan:
@@ -146,15 +134,15 @@ class Retention:
         from objstore.history import revspec
         from objstore.upkeep.retention import purge
 
-        with self._journal.reading():
-            wanted = list(blobs)
-            if path:
-                wanted += purge.blobs_of_paths(self._journal, revspec.paths_to_search(self._journal, path))
-            return purge.plan_purge(self._journal, self._purge_target(wanted, paths, keep_shared=keep_shared))
+        wanted = list(blobs)
+        if path:
+            wanted += purge.blobs_of_paths(self._journal, revspec.paths_to_search(self._journal, path))
+        return purge.plan_purge(self._journal, self._purge_target(wanted, paths, keep_shared=keep_shared))
 
+    @decides
     def purge(
         self,
-        blobs: Iterable[BlobId] = (),
+        blobs: Collection[BlobId] = (),
         *,
         paths: Sequence[str] = (),
         keep_shared: bool = False,
@@ -170,14 +158,11 @@ class Retention:
         other processes kept it from finishing, and it has to be repeated; and what Call.commit and Configuration.set
         raise.
         """
-        from objstore.review.calls.deciders import require_person
         from objstore.upkeep.retention import purge
 
-        require_person(self._journal)
-        with self._journal.translating_index_errors():
-            with self._journal.reading():
-                target = self._purge_target(blobs, paths, keep_shared=keep_shared)
-            return purge.purge(self._journal, target, force=force, who=who, progress=progress)
+        with self._journal.reading():
+            target = self._purge_target(blobs, paths, keep_shared=keep_shared)
+        return purge.purge(self._journal, target, force=force, who=who, progress=progress)
 
     def _purge_target(self, blobs: Iterable[BlobId], paths: Sequence[str], *, keep_shared: bool) -> PurgeTarget:
         from objstore.history import revspec

@@ -14,6 +14,7 @@ from objstore.model.basic_types import Action, FileState, OnExternal, Origin, St
 from objstore.model.large_file_placeholder import MAX_BLOB
 from objstore.values.errors import CasError, FileChanged, StoreError
 from objstore.values.fastclass import replace
+from objstore.workspace.role import Role, decides, reads, uses_index
 
 # What only some methods need is imported in them: `cas status` must not wait for the review core to load.
 if TYPE_CHECKING:
@@ -54,68 +55,60 @@ _ATTRIBUTED: Final = 10
 _STATUS_OF: Final = {Action.ACCEPT: Status.ACCEPTED, Action.REJECT: Status.REJECTED, Action.RESET: Status.PENDING}
 
 
-class Review:
+class Review(Role):
     """Report what awaits review, and make and undo decisions."""
 
     def __init__(self, journal: Journal) -> None:
         """Wrap an open journal."""
-        self._journal: Final = journal
+        super().__init__(journal)
         self._preview: Callable[[BlobId], bytes] | None = None  # None: no dry run needs unstored blobs
 
-    def require_person(self) -> None:
-        """Refuse what only a person may do if an agent's shell asks for it; every decision does so itself.
-
-        Raises AgentDecides.
-        """
-        from objstore.review.calls.deciders import require_person
-
-        require_person(self._journal)
-
+    @uses_index
     def status(self) -> StatusReport:
         """Return a summary of the workspace. Every file that scans cover is compared, up to a limit that it names."""
         from objstore.agents.unrecorded_files import unrecorded_files
         from objstore.model.status_report import Caution
         from objstore.review import status
 
-        with self._journal.translating_index_errors():
-            report = status.report(self._journal)
-            others = unrecorded_files(self._journal)
-            now = time.time_ns() // 1000
-            left_out = (Caution(time=now, path=path) for path in others.newly_left_out)
-            return replace(
-                report,
-                external=(*report.external, *others.changes),
-                cautions=(*report.cautions, *left_out),
-                compared=others.compared,
-            )
+        report = status.report(self._journal)
+        others = unrecorded_files(self._journal)
+        now = time.time_ns() // 1000
+        left_out = (Caution(time=now, path=path) for path in others.newly_left_out)
+        return replace(
+            report,
+            external=(*report.external, *others.changes),
+            cautions=(*report.cautions, *left_out),
+            compared=others.compared,
+        )
 
+    @reads
     def pending_counts(self) -> tuple[int, int]:
         """Return how many edits are pending, and how many of them are unattributed; no file is compared."""
-        with self._journal.reading() as store:
-            edits = store.index.edits
-            return edits.counts()[Status.PENDING], edits.pending_unattributed()
+        edits = self._store.index.edits
+        return edits.counts()[Status.PENDING], edits.pending_unattributed()
 
+    @reads
     def policies(self) -> Policies:
         """Return what the settings say about reviews."""
         from objstore.review.calls.policies import Policies
 
-        with self._journal.reading() as store:
-            return Policies(self._journal.tree.root, store)
+        return Policies(self._journal.tree.root, self._store)
 
+    @reads
     def policy_changes(self, name: str = "") -> list[SettingChange]:
         """Return the recorded changes of a policy ("": of all), oldest first."""
         from objstore.review.calls import policies
 
-        with self._journal.reading() as store:
-            return policies.changes(store, name)
+        return policies.changes(self._store, name)
 
+    @decides
     def record_policy(self, name: str, before: str, after: str, *, who: str = "") -> None:
         """Record that a person changed a policy. Texts: "" means not set. Raises as Call.commit."""
         from objstore.review.calls import policies
 
-        self.require_person()
         policies.record_change(self._journal, name, before, after, who=who)
 
+    @reads
     def cautions(self, *, unsaid: bool = False) -> Cautions:
         """Return what narrowed the record, or was decided inside an agent's shell, and no person has acknowledged yet.
 
@@ -123,8 +116,7 @@ class Review:
         """
         from objstore.review import cautions
 
-        with self._journal.reading():
-            return cautions.cautions(self._journal, cautions.SAID if unsaid else cautions.ACKNOWLEDGED)
+        return cautions.cautions(self._journal, cautions.SAID if unsaid else cautions.ACKNOWLEDGED)
 
     def note_said(self, cautions: Cautions) -> None:
         """Note that a client shows a person these cautions. If that can't be written, they are shown again."""
@@ -132,13 +124,14 @@ class Review:
 
         note(self._journal, SAID, cautions)
 
+    @decides
     def acknowledge(self, cautions: Cautions) -> None:
         """Note that a person knows these cautions; later ones are shown. Raises AgentDecides."""
         from objstore.review.cautions import ACKNOWLEDGED, note
 
-        self.require_person()
         note(self._journal, ACKNOWLEDGED, cautions)
 
+    @uses_index
     def external_changes(self, naming: Collection[str] = ()) -> tuple[ExternalChange, ...]:
         """Return every file whose current state on disk differs from the journal, or from the baseline without edits.
 
@@ -148,9 +141,9 @@ class Review:
         from objstore.agents.unrecorded_files import unrecorded_files
         from objstore.review import status
 
-        with self._journal.translating_index_errors():
-            return *status.external_changes(self._journal, naming), *unrecorded_files(self._journal).changes
+        return *status.external_changes(self._journal, naming), *unrecorded_files(self._journal).changes
 
+    @uses_index
     def changes(
         self,
         paths: Collection[str] = (),
@@ -165,9 +158,9 @@ class Review:
         """
         from objstore.review.net.net_view import net_files
 
-        with self._journal.translating_index_errors():
-            return net_files(self._journal, paths, units, unreadable)
+        return net_files(self._journal, paths, units, unreadable)
 
+    @uses_index
     def change_summaries(
         self,
         paths: Collection[str] = (),
@@ -182,13 +175,12 @@ class Review:
         """
         from objstore.review.net.net_summary import summaries
 
-        with self._journal.translating_index_errors():
-            return summaries(self._journal, paths, units, unreadable, put_off)
+        return summaries(self._journal, paths, units, unreadable, put_off)
 
+    @reads
     def position(self, document: DocumentId) -> DocumentPosition | None:
         """Return what changes with every edit of, and decision on, a document; None: nothing of it is pending."""
-        with self._journal.reading() as store:
-            return next(iter(store.index.edits.pending_documents(document)), None)
+        return next(iter(self._store.index.edits.pending_documents(document)), None)
 
     def seen_changes(self) -> frozenset[bytes]:
         """Return the keys of the seen changes."""
@@ -196,11 +188,11 @@ class Review:
 
         return seen_changes(self._journal)
 
-    def mark_seen(self, keys: Iterable[bytes]) -> None:
+    @decides
+    def mark_seen(self, keys: Collection[bytes]) -> None:
         """Mark changes as seen by a reviewer, given their keys. Raises what the disk raises."""
         from objstore.review.net.seen_changes import mark_seen
 
-        self.require_person()
         mark_seen(self._journal, keys)
 
     def seen_counts(self) -> tuple[int, int] | None:
@@ -226,6 +218,7 @@ class Review:
 
         return unseen(files, self.seen_changes() if seen is None else seen)
 
+    @uses_index
     def change_at(self, path: str, line: int, last: int = 0) -> ChangesAtLine:
         """Return the changes at a line, from 1, of the file on disk at a path, or at those up to `last`.
 
@@ -234,9 +227,9 @@ class Review:
         """
         from objstore.review.net.net_view import changes_at
 
-        with self._journal.translating_index_errors():
-            return changes_at(self._journal, path, line, max(line, last))
+        return changes_at(self._journal, path, line, max(line, last))
 
+    @reads
     def select(self, action: Action, selection: Selection) -> Selected:
         """Return the units that a selection names for an action: the same for every surface.
 
@@ -244,16 +237,16 @@ class Review:
         """
         from objstore.review.selection.units import select
 
-        with self._journal.reading():
-            return select(self._journal, action, selection)
+        return select(self._journal, action, selection)
 
+    @reads
     def pending_units(self, selection: Selection) -> frozenset[Unit]:
         """Return the pending units of the edits that a group of a selection names. Raises as `select`."""
         from objstore.review.selection.units import pending_units
 
-        with self._journal.reading():
-            return pending_units(self._journal, selection)
+        return pending_units(self._journal, selection)
 
+    @reads
     def places(self, named: Sequence[NamedPlace]) -> PathSelection:
         """Return the places that paths name: all files that were ever there, and folders.
 
@@ -261,19 +254,19 @@ class Review:
         """
         from objstore.review.selection.places import places
 
-        with self._journal.reading():
-            return places(self._journal, named)
+        return places(self._journal, named)
 
+    @reads
     def markers(self) -> tuple[UnresolvedMarkers, ...]:
         """Return the conflict markers that decisions wrote and that are still in their files, by edit."""
-        with self._journal.reading() as store:
-            # Every edit that is shown asks this, and mostly there are none: the status isn't imported then.
-            if not store.index.edits.with_markers():
-                return ()
-            from objstore.review import status
+        # Every edit that is shown asks this, and mostly there are none: the status isn't imported then.
+        if not self._store.index.edits.with_markers():
+            return ()
+        from objstore.review import status
 
-            return status.unresolved_markers(self._journal)
+        return status.unresolved_markers(self._journal)
 
+    @decides
     def decide(  # noqa: PLR0913 - each is one thing that a reviewer may say
         self,
         action: Action,
@@ -311,8 +304,6 @@ class Review:
         """
         from objstore.review.decisions import DecisionRequest
 
-        if not dry_run:
-            self.require_person()
         request = DecisionRequest(
             action=action,
             verdicts=dict.fromkeys(units, _STATUS_OF[action]),
@@ -331,25 +322,26 @@ class Review:
         )
         return self._outcome(request, with_names=with_names)
 
+    @reads
     def in_force(self) -> list[DecisionInForce]:
         """Return the decisions that `undo` can take back, the newest first."""
         from objstore.review import decisions
 
-        with self._journal.reading():
-            return decisions.in_force(self._journal)
+        return decisions.in_force(self._journal)
 
+    @reads
     def act(self, number: int) -> Act:
         """Return what a decision was: one that is in force, or was undone last. Raises NoSuchName."""
         from objstore.review import decisions
 
-        with self._journal.reading():
-            return decisions.act_numbered(self._journal, number)
+        return decisions.act_numbered(self._journal, number)
 
+    @decides
     def undo(
         self,
         number: int = 0,
         *,
-        past: Iterable[int] = (),
+        past: Collection[int] = (),
         who: str = "",
         on_external: OnExternal = OnExternal.ABORT,
         expected: Sequence[ExternalChange] = (),
@@ -367,8 +359,6 @@ class Review:
         """
         from objstore.review.decisions import DecisionRequest
 
-        if not dry_run:
-            self.require_person()
         request = DecisionRequest(
             action=Action.UNDO,
             who=who,
@@ -382,6 +372,7 @@ class Review:
         )
         return self._outcome(request)
 
+    @decides
     def redo(
         self,
         *,
@@ -398,8 +389,6 @@ class Review:
         """
         from objstore.review.decisions import DecisionRequest
 
-        if not dry_run:
-            self.require_person()
         request = DecisionRequest(
             action=Action.REDO,
             who=who,
@@ -411,8 +400,9 @@ class Review:
         )
         return self._outcome(request)
 
+    @decides
     def claim(
-        self, seqs: Iterable[Seq], *, session: int | None = None, who: str = "", dry_run: bool = False
+        self, seqs: Collection[Seq], *, session: int | None = None, who: str = "", dry_run: bool = False
     ) -> Decided | NothingToDo:
         """Attribute edits that were found on disk to the session with this number (None: to the person).
 
@@ -420,13 +410,10 @@ class Review:
         NotClaimable, EditExpired.
         """
         from objstore.review.claim import Claim, claim
-        from objstore.storage.transaction import index_repair
 
-        if not dry_run:
-            self.require_person()
-        wanted = Claim(seqs=tuple(seqs), session=session, who=who, dry_run=dry_run)
-        return index_repair.rebuild_index_and_retry(self._journal, lambda: claim(self._journal, wanted))
+        return claim(self._journal, Claim(seqs=tuple(seqs), session=session, who=who, dry_run=dry_run))
 
+    @reads
     def units_since_turn(self, turn: int) -> dict[Unit, Status]:
         """Return the live units of what a turn's session did from that turn on, with their statuses.
 
@@ -434,9 +421,9 @@ class Review:
         """
         from objstore.review.rewind import units_since
 
-        with self._journal.reading():
-            return units_since(self._journal, turn)
+        return units_since(self._journal, turn)
 
+    @decides
     def rewind_exactly(
         self, turn: int, *, who: str = "", on_external: OnExternal = OnExternal.ABORT, dry_run: bool = False
     ) -> CallOutcome | ExternalChanges:
@@ -448,8 +435,6 @@ class Review:
         from objstore.review import rewind
         from objstore.review.calls.tracked_call import Call
 
-        if not dry_run:
-            self.require_person()
         with self._journal.session(dry_run=dry_run) as (batch, _):
             found = rewind.unrecorded(self._journal, turn, on_external)
             if found is not None:
@@ -466,6 +451,7 @@ class Review:
             path = amendable_path(self._journal, seq)
         return self._journal.files.read(path, limit=MAX_BLOB)
 
+    @decides
     def amend(
         self,
         seq: int,
@@ -486,9 +472,9 @@ class Review:
         """
         from objstore.review.amend import amend
 
-        self.require_person()
         return amend(self._journal, seq, content, who=who, version=version, base=base, hunks=hunks)
 
+    @decides
     def restore(self, state: State, *, who: str = "", dry_run: bool = False) -> CallOutcome:
         """Restore a recorded state as a person's own edit, which `undo` takes out. `dry_run`: only return the outcome.
 
@@ -500,8 +486,6 @@ class Review:
         from objstore.review.calls.deciders import marks
         from objstore.review.calls.tracked_call import open_call
 
-        if not dry_run:
-            self.require_person()
         link = first_symlink_on(self._journal.tree, os.fsencode(state.path))
         if link:
             raise FileChanged(state.path, link)
@@ -514,24 +498,21 @@ class Review:
             self._preview = call.text if dry_run else None
             return commit_act(self._journal, call, who=who, dry_run=dry_run)
 
+    @reads
     def preview(self, effect: FileEffect) -> tuple[bytes | None, bytes | None]:
         """Return a file's text before and after an effect (None: no file), including effects of the last dry run."""
-        with self._journal.reading() as store:
-            content = store.text if self._preview is None else self._preview
-            return (
-                None if effect.before is None else content(effect.before),
-                None if effect.after is None else content(effect.after),
-            )
+        content = self._store.text if self._preview is None else self._preview
+        return (
+            None if effect.before is None else content(effect.before),
+            None if effect.after is None else content(effect.after),
+        )
 
     def _outcome(self, request: DecisionRequest, *, with_names: bool = True) -> DecisionOutcome:
         from objstore.review.decisions import decide
-        from objstore.storage.transaction import index_repair
 
         if with_names and self._asks_for_names():
             request = self._asking_for_names(request)
-        outcome, self._preview = index_repair.rebuild_index_and_retry(
-            self._journal, lambda: decide(self._journal, request)
-        )
+        outcome, self._preview = decide(self._journal, request)
         return outcome
 
     def _asks_for_names(self) -> bool:
@@ -547,21 +528,20 @@ class Review:
 
         What names edits of sources has all sources read before the store is locked: the first time takes long.
         """
-        from objstore.storage.transaction import index_repair
         from objstore.workspace.broken import Breakage
 
         breakage = Breakage(self._journal)
-        if index_repair.rebuild_index_and_retry(self._journal, lambda: self._names_sources(request)):
+        if self._names_sources(request):
             with suppress(CasError, OSError):
                 _ = breakage.sources
         attributed = sys.maxsize if request.dry_run else _ATTRIBUTED
         return replace(request, find_broken=partial(breakage.of, attributed=attributed))
 
+    @reads
     def _names_sources(self, request: DecisionRequest) -> bool:
         """Return whether a request names edits of files that are sources now."""
         from objstore.text.needs.source_kinds import concerns_sources
 
-        with self._journal.reading() as store:
-            documents = {store.index.edits.document_of(seq) for seq in {unit.seq for unit in request.verdicts}}
-            tips = (store.index.documents.tip(document) for document in documents if document is not None)
-            return concerns_sources(os.fsdecode(tip.path) for tip in tips)
+        documents = {self._store.index.edits.document_of(seq) for seq in {unit.seq for unit in request.verdicts}}
+        tips = (self._store.index.documents.tip(document) for document in documents if document is not None)
+        return concerns_sources(os.fsdecode(tip.path) for tip in tips)

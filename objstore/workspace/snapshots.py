@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from objstore.model.basic_types import Origin
 from objstore.review.calls.tracked_call import open_call
 from objstore.values.fastclass import replace
+from objstore.workspace.role import Role, decides, reads, writes
 
 # What only some methods need is imported in them: `cas status` must not wait for the review core to load.
 if TYPE_CHECKING:
@@ -17,55 +18,47 @@ if TYPE_CHECKING:
     from objstore.history.snapshots.create import SnapshotResult
     from objstore.history.snapshots.diff import SnapshotChange
     from objstore.review.snapshot_restore import RestoreResult
-    from objstore.storage.transaction.journal import Journal
     from objstore.worktree.walk import ScanLimits, SkippedPath
 
 
 __all__ = ["Snapshots"]
 
 
-class Snapshots:
+class Snapshots(Role):
     """Create, list, compare, restore and delete snapshots."""
 
-    def __init__(self, journal: Journal) -> None:
-        """Wrap an open journal."""
-        self._journal: Final = journal
-
+    @writes
     def take(self, path: str = "", *, who: str, title: str = "", limits: ScanLimits | None = None) -> SnapshotResult:
         """Record everything in a folder ("": the workspace). `who`: the person or agent who asked for it; not empty.
 
         Raises SnapshotIncomplete, FileMissing, and what paths and Call.commit raise.
         """
         from objstore.history.snapshots import create
-        from objstore.storage.transaction import index_repair
 
-        def taken() -> SnapshotResult:
-            with self._journal.translating_index_errors():
-                return create.create(self._journal, path, title=title, who=who, limits=limits)[0]
+        return create.create(self._journal, path, title=title, who=who, limits=limits)[0]
 
-        return index_repair.rebuild_index_and_retry(self._journal, taken)
-
+    @reads
     def all(self) -> list[SnapshotView]:
         """Return every snapshot that has not been deleted, oldest first."""
         from objstore.history.snapshots import catalog
 
-        with self._journal.reading():
-            return catalog.listed(self._journal)
+        return catalog.listed(self._journal)
 
+    @reads
     def get(self, number: int) -> SnapshotView:
         """Return one snapshot. Raises NoSuchName."""
         from objstore.history.snapshots import catalog
 
-        with self._journal.reading():
-            return catalog.find(self._journal, number)
+        return catalog.find(self._journal, number)
 
+    @reads
     def files(self, number: int) -> list[tuple[str, PathState]]:
         """Return every path in a snapshot except folders, with its state. Raises NoSuchName."""
         from objstore.history.snapshots import catalog
 
-        with self._journal.reading():
-            return list(catalog.listing(self._journal, number))
+        return list(catalog.listing(self._journal, number))
 
+    @reads
     def changes(
         self, number: int, other: int | None = None, *, paths: Sequence[str] = (), limits: ScanLimits | None = None
     ) -> tuple[list[SnapshotChange], tuple[SkippedPath, ...]]:
@@ -76,8 +69,7 @@ class Snapshots:
         """
         from objstore.history.snapshots import diff
 
-        with self._journal.reading():
-            return diff.changes(self._journal, number, other, paths=paths, limits=limits)
+        return diff.changes(self._journal, number, other, paths=paths, limits=limits)
 
     def restore(
         self,
@@ -96,13 +88,13 @@ class Snapshots:
         from objstore.model.results import CallInfo
         from objstore.review import snapshot_restore as restore
         from objstore.review.acts import commit_act
-        from objstore.review.calls.deciders import marks, require_person
+        from objstore.review.calls.deciders import marks
 
         with self._journal.reading():
             plan = restore.plan_restore(self._journal, number, paths, limits=limits)
         if dry_run or not plan.changes:
             return plan
-        require_person(self._journal)
+        self.require_person()
         info = CallInfo(
             tool="snapshot restore", origin=Origin.PERSON, notes={"snapshot": str(number)} | marks(self._journal)
         )
@@ -111,6 +103,7 @@ class Snapshots:
             done = restore.carry_out(plan, call, self._journal.tree, self._journal.progress, commit)
             return replace(plan, outcome=done)
 
+    @decides
     def delete(self, numbers: Sequence[int], *, who: str) -> list[SnapshotView]:
         """Delete snapshots and return them; gc may then remove what only they held.
 
@@ -119,8 +112,5 @@ class Snapshots:
         """
         from objstore.agents.record import renew_baseline
         from objstore.history.snapshots import catalog
-        from objstore.review.calls.deciders import require_person
 
-        require_person(self._journal)
-        with self._journal.translating_index_errors():
-            return catalog.delete(self._journal, numbers, who=who, renew_baseline=renew_baseline)
+        return catalog.delete(self._journal, numbers, who=who, renew_baseline=renew_baseline)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from objstore.workspace.role import Role, uses_index
 
 # What only some methods need is imported in them: `cas status` must not wait for the review core to load.
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from objstore.model.basic_types import Progress, Seq
-    from objstore.storage.transaction.journal import Journal
     from objstore.upkeep.transfer.mcpdiff_export import McpdiffExport
     from objstore.upkeep.transfer.mcpdiff_import import McpdiffImport
 
@@ -17,13 +18,10 @@ if TYPE_CHECKING:
 __all__ = ["Transfer"]
 
 
-class Transfer:
+class Transfer(Role):
     """Export the store or its history, and import the history of another tool."""
 
-    def __init__(self, journal: Journal) -> None:
-        """Wrap an open journal."""
-        self._journal: Final = journal
-
+    @uses_index
     def export_bundle(self, path: str, progress: Progress | None = None) -> int:
         """Write everything recorded into a new file, for `import_bundle` elsewhere; return its size in bytes.
 
@@ -31,9 +29,9 @@ class Transfer:
         """
         from objstore.upkeep.transfer.import_export import export_bundle
 
-        with self._journal.translating_index_errors():
-            return export_bundle(self._journal, path, progress)
+        return export_bundle(self._journal, path, progress)
 
+    @uses_index
     def send_bundle(self, take: Callable[[bytes], None], progress: Progress | None = None) -> None:
         """Pass everything recorded to `take`, piece by piece, in the format of `export_bundle`.
 
@@ -41,9 +39,9 @@ class Transfer:
         """
         from objstore.upkeep.transfer.import_export import send_bundle
 
-        with self._journal.translating_index_errors():
-            send_bundle(self._journal, take, progress)
+        send_bundle(self._journal, take, progress)
 
+    @uses_index
     def send_mcpdiff_history(self, seqs: Sequence[Seq], take: Callable[[str, Iterable[bytes]], None]) -> McpdiffExport:
         """Pass the edits to `take` as the files of mcpdiff's history: logs, diffs and checkpoints.
 
@@ -52,8 +50,7 @@ class Transfer:
         """
         from objstore.upkeep.transfer.mcpdiff_export import send_mcpdiff_history
 
-        with self._journal.translating_index_errors():
-            return send_mcpdiff_history(self._journal, seqs, take)
+        return send_mcpdiff_history(self._journal, seqs, take)
 
     def import_mcpdiff_history(
         self, history: str, *, origin: str | None = None, partly: bool = False, dry_run: bool = False

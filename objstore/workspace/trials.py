@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from objstore.values.fastclass import value
+from objstore.workspace.role import Role, uses_index
 
 # What only some methods need is imported in them: most commands try nothing.
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from objstore.review.trial.known_runs import KnownRuns
     from objstore.review.trial.process import Ran
     from objstore.review.trial.scratch import Scratch
-    from objstore.storage.transaction.journal import Journal
     from objstore.worktree.walk import SkippedPath
 
 __all__ = ["Check", "Copy", "Trials"]
@@ -76,19 +76,15 @@ class Check:
     below: str = ""  # the folder in which it starts, relative to the workspace
 
 
-class Trials:
+class Trials(Role):
     """Try commands on scratch copies of the workspace."""
 
-    def __init__(self, journal: Journal) -> None:
-        """Wrap an open journal."""
-        self._journal: Final = journal
-
+    @uses_index
     def covered(self) -> CoveredTree:
         """Return what scans cover of the workspace now. Raises what a walk raises."""
         from objstore.review.trial.covered import covered_tree
 
-        with self._journal.translating_index_errors():
-            return covered_tree(self._journal)
+        return covered_tree(self._journal)
 
     def results(
         self, effects: Iterable[FileEffect], preview: Callable[[FileEffect], tuple[bytes | None, bytes | None]]

@@ -37,8 +37,6 @@ from tests.support.faulty_disk import WHOLE, CountdownDisk
 from tests.support.sampling import sampled_product
 
 READING_ACTS: Final[dict[str, tuple[str, Callable[[Workspace], object]]]] = {
-    "collect": ("blobs", lambda workspace: workspace.retention.collect(RetentionLimits(older_than=0, max_size=None))),
-    "expire": ("edits", lambda workspace: workspace.retention.expire(RetentionLimits(older_than=0, max_size=None))),
     "repack": ("blobs", lambda workspace: workspace.retention.repack()),
     "plan a repack": ("blobs", lambda workspace: workspace.retention.plan_repack()),
     "status": ("edits", lambda workspace: workspace.review.status()),
@@ -50,6 +48,8 @@ RECORDING_ACTS: Final[dict[str, tuple[str, Callable[[Workspace], object]]]] = {
     "decide": ("edits", lambda workspace: workspace.decide(Action.REJECT, [Unit(Seq(2), 1)])),
     "snapshot": ("snapshots", lambda workspace: workspace.snapshots.take(who="somebody")),
     "pin": ("edits", lambda workspace: workspace.retention.pin([Seq(1)], who="somebody")),
+    "collect": ("blobs", lambda workspace: workspace.retention.collect(RetentionLimits(older_than=0, max_size=None))),
+    "expire": ("edits", lambda workspace: workspace.retention.expire(RetentionLimits(older_than=0, max_size=None))),
     "ask for a number": ("edits", lambda workspace: workspace.history.next_edit()),
 }
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["CHROMIUM", "MILLISECONDS", "ReviewPage", "browser", "expect", "needs_browser"]
 
 CHROMIUM: Final = os.environ.get("EDITLEDGER_CHROMIUM") or next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+    filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"))), None
 )
 IS_REQUIRED: Final = "chromium" in os.environ.get("EDITLEDGER_REQUIRES", "").split()
 MILLISECONDS: Final = 15_000.0

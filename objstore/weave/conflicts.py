@@ -23,6 +23,10 @@ A whole-file part that moves a file, or gives it a mode or a final newline, dele
 held to the first two rules as if it had replaced the file's first bound: the unit that inserted the bound is needed,
 and a unit that deletes it without having known this one is a rival.
 
+A unit that only inserts between two lines is excused from all of them while later units have taken out all that it
+inserted, and what they put in its place: it has nothing to show. Not if it reinserted text of a unit that is dead now:
+what that had replaced may return, and the newest unit concerned took it out.
+
 Binary content has no independent lines. So a caller that keeps binary states requires one thing more, which a weave of
 lines does not: that the newest unit with lines in the text has seen all lines around them (`unseen`).
 """
@@ -42,7 +46,15 @@ if TYPE_CHECKING:
     from objstore.weave.run_list import RunList
     from objstore.weave.runs import Run, UnitIndex, WeaveUnit
 
-__all__ = ["ConflictFinding", "UnitChanges", "WeaveConflict", "described", "findings", "unseen"]
+__all__ = [
+    "ConflictFinding",
+    "UnitChanges",
+    "WeaveConflict",
+    "behind",
+    "described",
+    "findings",
+    "unseen",
+]
 
 _FEW_RUNS: Final = 8
 """Up to this many deleted runs, checking a unit again is faster than caching the result."""
@@ -81,6 +93,8 @@ def findings(unit: WeaveUnit, order: RunList, changes: UnitChanges | None = None
 
     `changes`: what has changed since the last call; None: anything.
     """
+    if unit.is_excused:
+        unit.is_excused = False
     if not unit.live or unit.hidden:
         if unit.checked is not None:
             unit.checked = None
@@ -103,7 +117,11 @@ def findings(unit: WeaveUnit, order: RunList, changes: UnitChanges | None = None
         (ConflictKind.SURROUNDINGS_GONE, _lost_surroundings(unit)),
         (ConflictKind.TEXT_RETURNED, back),
     ]
-    return [(kind, frozenset(needs)) for kind, needs in found if needs]
+    broken = [(kind, frozenset(needs)) for kind, needs in found if needs]
+    if broken and unit.is_between and _is_taken_out(unit):
+        unit.is_excused = True
+        return []
+    return broken
 
 
 def described(unit: WeaveUnit, finding: ConflictFinding, order: RunList) -> WeaveConflict:
@@ -253,6 +271,33 @@ def _lost_surroundings(unit: WeaveUnit) -> set[WeaveUnit]:
         return set()
     above, below = set(_units_hiding(unit, unit.above)), set(_units_hiding(unit, unit.below))
     return above | below if above and below else set()
+
+
+def _is_taken_out(unit: WeaveUnit) -> bool:
+    """Return whether later live units deleted all that `unit` inserted, and all that they put in its place."""
+    checked, waiting = {unit}, [unit]
+    while waiting:
+        for run in waiting.pop().inserted:
+            if not run.live_deleters or (run.original is not None and not run.original.inserter.live):
+                return False
+            new = set(run.live_deleters) - checked
+            checked |= new
+            waiting += new
+    return True
+
+
+def behind(units: Iterable[WeaveUnit]) -> set[WeaveUnit]:
+    """Return units of which one may be taken out, or no longer, because these were flipped.
+
+    They are those whose text these deleted or that reinserted it, those whose text that had replaced, and so on back.
+    """
+    found = {copy.inserter for unit in units for run in unit.inserted for copy in run.descendants()}
+    waiting = [*units, *found]
+    while waiting:
+        new = {run.inserter for run in waiting.pop().all_deleted} - found
+        found |= new
+        waiting += new
+    return found
 
 
 def _units_hiding(unit: WeaveUnit, neighbour: Run) -> Iterator[WeaveUnit]:

@@ -19,7 +19,7 @@ from objstore.text.hunks import borders, inserted_texts
 from objstore.text.lines import NOTHING_SHARED, closed, is_closed
 from objstore.text.splice import inserted_by
 from objstore.weave.conflict_markers import marked
-from objstore.weave.conflicts import UnitChanges, WeaveConflict, described, findings, unseen
+from objstore.weave.conflicts import UnitChanges, WeaveConflict, behind, described, findings, unseen
 from objstore.weave.placement import adjoining, insert, slot, watch_enclosing_regions
 from objstore.weave.reinsertion import (
     link_moves,
@@ -61,6 +61,7 @@ class Weave:
         self._order = RunList()
         self._findings: dict[WeaveUnit, list[ConflictFinding]] = {}  # by unit in conflict
         self._holders: list[WeaveUnit] = []  # units with a `file_bound`
+        self._displaced: set[WeaveUnit] = set()  # insertions that break a rule, or are excused from it
         self._fixed = {BASE}  # units that are always live
         self._enders: list[WeaveUnit] = []  # units that set the final newline, in order
         self._text: bytes | None = None
@@ -96,6 +97,8 @@ class Weave:
         weave._fixed = {UnitIndex(index) for index in state.fixed}
         weave._enders = [unit for index, *_ in state.endings if (unit := weave._units[index]) is not None]
         weave._rendered = False
+        anchored = [unit for index, *_ in state.anchors if (unit := weave._units[index]) is not None]
+        weave._recheck(dict.fromkeys(unit for unit in anchored if not any(run.shown for run in unit.inserted)))
         return weave
 
     # -- reading
@@ -341,6 +344,9 @@ class Weave:
         if self._holders and (had_file is not self._order.has_file() or any(_has_bounds(unit) for unit in flipped)):
             for unit in self._holders:
                 _about(concerned, unit).is_all = True
+        # They are excused while their text is taken out, and what replaced it.
+        for unit in self._displaced.intersection(behind(flipped)) if self._displaced else ():
+            _about(concerned, unit).is_all = True
         self._recheck(concerned)
         self._rendered = False
         return [unit.index for unit in concerned if unit in self._findings]
@@ -406,6 +412,10 @@ class Weave:
                 self._findings[unit] = found
             else:
                 self._findings.pop(unit, None)
+            if unit.is_excused or (found and unit.is_between):
+                self._displaced.add(unit)
+            else:
+                self._displaced.discard(unit)
 
     # -- recording
 

@@ -59,6 +59,7 @@ class WeaveUnit:
     # The unit that must be live so that no older text shows in place of this one; None: none, or not tracked.
     return_blocker: WeaveUnit | None = None
     moved: Mapping[WeaveUnit, set[WeaveUnit]] = _NOTHING  # author of deleted text -> units that reinserted it
+    is_excused: bool = False  # from the rules, because what it inserted is taken out; as last checked
     readers: tuple[WeaveUnit, ...] = ()  # units that deleted text of which this one reinserted some elsewhere
     deleted_copies: tuple[Run, ...] = ()  # copies of `deleted` that were hidden at the time: deleted as well
 
@@ -86,6 +87,11 @@ class WeaveUnit:
         if not self.deleted:
             raise ValueError("the unit has no region")
         return self.deleted[0], self.deleted[-1]
+
+    @property
+    def is_between(self) -> bool:
+        """Whether the unit is a pure insertion between two lines or bounds."""
+        return self.above is not None and self.below is not None
 
     @property
     def sets_final_newline(self) -> bool:

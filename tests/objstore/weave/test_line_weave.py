@@ -551,6 +551,16 @@ def test_text_inserted_among_hidden_lines_stays_in_place() -> None:
 
 
 @pytest.mark.parametrize(
+    "states", [("p N x q", "p x q"), ("p x N q", "p x M q", "p x q"), ("p x q N", "p x q M", "p x q")]
+)
+def test_a_line_added_to_a_creation_and_taken_out_again_does_not_need_it(states: tuple[str, ...]) -> None:
+    h = history("-", "p x q", *states)
+    assert h.reject(1) == "-"
+    h.weave = Weave.from_state(h.weave.state())
+    assert h.reject(len(h.edits) - 1) == "C: 2 needs 1"
+
+
+@pytest.mark.parametrize(
     ("h", "kind"),
     [
         (history("p q", "p X q", "p Y q"), ConflictKind.MISSING_TARGET),

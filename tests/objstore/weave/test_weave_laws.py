@@ -295,6 +295,32 @@ def places(draw: st.DrawFn) -> Journal:
     return journal
 
 
+@given(places(), st.booleans(), st.booleans(), st.data())
+def test_a_line_added_and_taken_out_again_decides_nothing(
+    journal: Journal,
+    is_changed: bool,  # noqa: FBT001 - drawn
+    is_loaded: bool,  # noqa: FBT001 - drawn
+    data: st.DataObject,
+) -> None:
+    """What a person typed and removed hinders no decision on the rest, and adds nothing to its text."""
+    one, other = journal.weave(), journal.weave()
+    text = other.text()
+    assume(text is not None)
+    lines = split_lines(text or b"")
+    at = data.draw(st.integers(0, len(lines)))
+    for here in [[b"new\n"], *([[b"newer\n"]] if is_changed else []), []]:
+        now, after = other.text() or b"", b"".join([*lines[:at], *here, *lines[at:]])
+        other.record(after, diff_lines(now, after))
+    if is_loaded:
+        other = Weave.from_state(other.state())
+    live = {unit: one.is_live(unit) for unit in journal.units}
+    for _ in range(data.draw(st.integers(1, 5))):
+        chosen = data.draw(st.sets(st.sampled_from(journal.units), min_size=1, max_size=3))
+        live |= {unit: not live[unit] for unit in chosen}
+        assert set_live(one, live) == set_live(other, live)
+        assert one.text() == other.text()
+
+
 def test_a_line_that_goes_and_comes_back_unchanged_is_cached() -> None:
     weave = Weave(b"p\nA\nq\n")
     for text in (b"p\nB\nq\n", b"p\nC\nq\n", b"p\nA\nq\n"):

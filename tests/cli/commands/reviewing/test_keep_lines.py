@@ -138,3 +138,13 @@ def test_keep_lines_excludes_the_other_ways_out(created: CommandRunner) -> None:
     for other in ("--cascade", "--markers"):
         refused = created.cas("reject", "1", "--keep-lines", other)
         assert (refused.status, "exclude each other" in refused.said) == (2, True)
+
+
+def test_a_line_that_a_person_added_and_took_out_again_hinders_no_rejection(runner: CommandRunner) -> None:
+    (runner.folder / "sub").mkdir()
+    runner.write("sub/new", AGENTS)
+    person_writes(runner, b"a1\nmine\na2\na3\n")
+    person_writes(runner, AGENTS)
+    assert "Removed sub/new" in runner.done("reject", "1").text
+    runner.done("undo")
+    assert runner.bytes("sub/new") == AGENTS

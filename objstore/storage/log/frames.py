@@ -36,6 +36,7 @@ __all__ = [
     "committed",
     "declared_size",
     "encode_frame",
+    "first_damage",
     "frame_key",
     "is_intact",
     "payload_at",
@@ -90,6 +91,7 @@ WRONG_CHECKSUM: Final = "a frame's checksum does not match"
 """The reason for a frame whose header or payload is not what was written."""
 
 _NO_HEADER: Final = (b"", 0, 0, 0, 0)
+_LENGTH_AND_CHECKSUM: Final = Struct("<8xQ16s")
 _COMMITS: Final = 1
 _BEGINS: Final = 2
 _FLAGS: Final = _BEGINS | _COMMITS
@@ -273,6 +275,34 @@ def is_intact(key: FrameKey, whole: bytes) -> bool:
     """Return whether the checksum in a frame matches its header and payload."""
     fields = whole[:_FIELDS_SIZE] + whole[FRAME_HEADER_SIZE:]
     return bool(blake3(fields, key=key).digest(_CHECKSUM_SIZE) == whole[_FIELDS_SIZE:FRAME_HEADER_SIZE])
+
+
+def first_damage(read: Callable[[int, int], bytes], key: FrameKey, start: int, end: int) -> Gap | None:
+    """Return the first bytes of a segment from `start` on that are no frame with a right checksum (None: all are).
+
+    It makes nothing of the frames, and so takes a third of the time of `raw_frames`. `read(offset, size)` is as there.
+    """
+    hasher = blake3(key=key)
+    base, at, piece = start, 0, b""
+    while base + at < end:
+        body = at + FRAME_HEADER_SIZE
+        length, checksum = _LENGTH_AND_CHECKSUM.unpack_from(piece, at) if body <= len(piece) else (0, b"")
+        behind = body + length
+        if not checksum or behind > len(piece):
+            if base + at + max(behind - at, FRAME_HEADER_SIZE) > end or length > MAX_PAYLOAD:
+                return Gap(offset=base + at, end=end, reason="cut off in a frame")
+            base, at, asked = base + at, 0, min(max(_WINDOW, behind - at), end - base - at)
+            piece = read(base, asked)
+            if len(piece) < asked:
+                return Gap(offset=base + len(piece), end=end, reason="the segment became shorter")
+            continue
+        # A hasher that is used again takes half the time of a new one.
+        hasher.reset()
+        hasher.update(piece[at : at + _FIELDS_SIZE] + piece[body:behind])
+        if hasher.digest(_CHECKSUM_SIZE) != checksum:
+            return Gap(offset=base + at, end=base + behind, reason=WRONG_CHECKSUM)
+        at = behind
+    return None
 
 
 def unverified_frames(

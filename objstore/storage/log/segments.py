@@ -26,6 +26,7 @@ from objstore.storage.log.frames import (
     committed,
     declared_size,
     encode_frame,
+    first_damage,
     is_intact,
     payload_at,
     raw_frames,
@@ -194,6 +195,17 @@ class Log:
         """Raise StoreDamaged if the checksum of a frame of the segment is wrong."""
         if not is_intact(self.key, frame.whole):
             raise StoreDamaged(segment, frame.position, WRONG_CHECKSUM)
+
+    def verify(self, start: Place, end: int) -> None:
+        """Verify the checksum of each frame of a segment from `start`, where a frame begins, to the position `end`.
+
+        Raises StoreDamaged.
+        """
+        with self.files.kept_open(start.segment, start.generation) as fd:
+            begins = max(start.position, SEGMENT_HEADER_SIZE)
+            gap = first_damage(_reader(fd, start.segment), self.key, begins, end)
+        if gap is not None:
+            raise StoreDamaged(start.segment, gap.offset, gap.reason)
 
     def piece(self, place: Place, size: int) -> bytes:
         """Return `size` bytes from `place` on, or as many as there are. Raises StoreDamaged."""

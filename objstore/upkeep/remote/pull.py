@@ -192,6 +192,7 @@ def _write(head: Head, wanted: _Wanted, content: bytes, folder: str, disk: Disk)
     fd = open_store_file(path, os.O_WRONLY | os.O_CREAT)
     try:
         disk.overwrite(fd, content, wanted.offset, path)
+        disk.sync(fd, path)  # while others arrive
     finally:
         os.close(fd)
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from blake3 import blake3
 
-from objstore.model.canonical_msgpack import unpack
 from objstore.model.ids import HASH_SIZE, RecordId, record_id
 from objstore.storage.log.frames import FRAME_HEADER_SIZE, FrameKind
 from objstore.storage.log.segment_files import GENERATION, Place
@@ -29,7 +28,7 @@ from objstore.upkeep.remote.keys import (
     piece_in,
     store_of,
 )
-from objstore.values.errors import RecordInvalid, StoreDamaged
+from objstore.values.errors import StoreDamaged
 from objstore.values.fastclass import value
 from objstore.values.request_errors import NotBundled, RemoteDiverged, RemoteFailed, RemoteRefused
 
@@ -213,7 +212,10 @@ def _there(bucket: Bucket, lane: Lane) -> dict[bytes, int]:
 
 
 def _require_own(bucket: Bucket, store: Store, head: Head | None) -> None:
-    """Raise RemoteDiverged unless the history that a head names is the beginning of this store's."""
+    """Raise RemoteDiverged unless the history that a head names is the beginning of this store's.
+
+    Raises StoreDamaged if this store's log is wrong there.
+    """
     if head is None:
         return
     segment, log = head.segments[-1], store.log
@@ -228,6 +230,9 @@ def _require_own(bucket: Bucket, store: Store, head: Head | None) -> None:
         # It was rewritten since: only its records are still the same.
         is_ours = head.last is None or _has_record(log, head.last, store.end)
     if not is_ours:
+        if is_same_file:  # or damaged
+            end = store.end.position if segment.number == store.end.segment else log.files.size(segment.number)
+            log.verify(Place(segment.number, segment.generation * GENERATION), end)
         raise RemoteDiverged(bucket.url, head.number)
 
 
@@ -261,35 +266,23 @@ def _verified_and_sent(
 
 
 def _verify(log: Log, plan: PushPlan, head: Head | None, stopped: Event) -> None:
-    """Verify the frames that were not pushed yet, and that each record follows the one before, until stopped.
+    """Verify what is sent, until stopped: the store may be gone when the damage is found.
 
-    The store may be gone when the damage is found. Raises StoreDamaged.
+    What was pushed before has the hash of its piece, and each frame after that has a checksum. That each record follows
+    the one before was checked when the index took it. Raises StoreDamaged.
     """
-    pushed = {} if head is None else {(each.number, each.generation): each.size for each in head.segments}
-    before: list[RecordId | None] = [] if head is not None else [None]  # the record before; empty: not known
+    pushed = {} if head is None else {(each.number, each.generation): each for each in head.segments}
     for number, segment in plan.kept.items():
-        start = pushed.get((number, segment.generation), 0)
-        if head is not None and start and number == head.end.segment:
-            before = [head.last]
-        end = plan.end.position if number == plan.end.segment else log.files.size(number)
-        if start == end:
-            before = []
-        for frame in log.raw_frames(Place(number, segment.generation * GENERATION + start), end):
-            if stopped.is_set():
-                return
-            if frame.kind == _RECORD:
-                before = [_following(before, frame.whole[FRAME_HEADER_SIZE:], Place(number, frame.position))]
-
-
-def _following(before: list[RecordId | None], encoded: bytes, place: Place) -> RecordId:
-    """Return the id of a record that must follow the one before it, if that is known. Raises StoreDamaged."""
-    try:
-        previous = unpack(encoded).get("previous")
-    except RecordInvalid as error:
-        raise place.damaged(str(error)) from error
-    if before and previous != before[0]:
-        raise place.damaged("the record does not follow the one before it")
-    return record_id(encoded)
+        start = segment.generation * GENERATION
+        before = pushed.get((number, segment.generation), segment)
+        at = start + segment.size
+        for piece in before.pieces[len(segment.pieces) :]:
+            if _hash(log.piece(Place(number, at), piece.size)) != piece.name:
+                raise Place(number, at).damaged("the bytes are not those that were pushed")
+            at += piece.size
+        if stopped.is_set():
+            return
+        log.verify(Place(number, at), plan.end.position if number == plan.end.segment else log.files.size(number))
 
 
 def _send(

@@ -23,6 +23,7 @@ from objstore.storage.log.frames import (
     committed,
     declared_size,
     encode_frame,
+    first_damage,
     frame_key,
     payload_at,
     raw_frames,
@@ -234,6 +235,37 @@ def test_raw_frames_end_with_a_gap_where_a_byte_is_wrong_or_missing(
     whole_groups = {len(log_of(groups[:number])) for number in range(len(groups) + 1)}
     taken = sum(len(one.whole) for one in cut if isinstance(one, RawFrame))
     assert isinstance(cut[-1], Gap) or taken in whole_groups
+
+
+@given(draw.groups_of_payloads.filter(bool), st.data())
+def test_first_damage_is_the_frame_with_the_wrong_byte(groups: list[list[Payload]], data: st.DataObject) -> None:
+    content = log_of(groups)
+
+    def found(content: bytes) -> Gap | None:
+        return first_damage(lambda at, size: content[at : at + size], KEY, 0, len(content))
+
+    assert found(content) is None
+    at = data.draw(st.integers(0, len(content) - 1))
+    damaged = bytearray(content)
+    damaged[at] ^= 1 << data.draw(st.integers(0, 7))
+    (frame,) = [
+        each for each in raw(content) if isinstance(each, RawFrame) and 0 <= at - each.position < len(each.whole)
+    ]
+    gap = found(bytes(damaged))
+    assert gap is not None
+    assert gap.offset == frame.position
+    cut = found(content[:at])
+    begins = {each.position for each in raw(content) if isinstance(each, RawFrame)}
+    assert (cut is None) is (at in begins)
+
+
+@pytest.mark.parametrize("size", [5, 700_000, 3_000_000])
+def test_damage_is_found_whatever_is_read_at_once(size: int) -> None:
+    content = log_of([[(FrameKind.BLOB, bytes(size))]] * 3)
+    assert first_damage(lambda at, size: content[at : at + size], KEY, 0, len(content)) is None
+    gap = first_damage(lambda at, size: content[at : at + size], KEY, 0, len(content) + 1)
+    assert gap is not None
+    assert gap.offset == len(content)
 
 
 @pytest.mark.parametrize("damage", [lambda good: good[:-1] + b"?", lambda good: good[:-1]], ids=["wrong", "cut off"])

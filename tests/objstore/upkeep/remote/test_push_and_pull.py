@@ -22,6 +22,7 @@ from objstore.upkeep.remote.keys import Lane, head_folder, lane_of, new_lane, nu
 from objstore.upkeep.remote.probe import probe
 from objstore.upkeep.remote.pull import clone, mirror
 from objstore.upkeep.remote.push import Pushed, plan_push, push
+from objstore.values.errors import StoreDamaged
 from objstore.values.fastclass import replace
 from tests.support.buckets import CutOff, FailingBucket, memory_bucket
 from tests.support.crash_scenarios import rejected, write
@@ -128,6 +129,20 @@ def test_pieces_stay_few_and_cover_the_segment(pushes: list[int]) -> None:
     small = [piece for piece in pieces if piece.size < PIECE]
     assert len(small) <= PIECE.bit_length() + len(pushes) // 2
     assert sent <= (size + 64) * PIECE.bit_length()
+
+
+@pytest.mark.parametrize("at", [-1, 100], ids=["not pushed yet", "pushed before, and sent again"])
+def test_log_that_is_damaged_is_not_pushed(root: Path, bucket: FailingBucket, at: int) -> None:
+    first = pushed(root, bucket)
+    edited(root, b"line\n" * 1_000)  # more than was pushed, which then is sent again with it
+    (segment,) = (root / ".cas" / "segments").iterdir()
+    content = bytearray(segment.read_bytes())
+    content[at] ^= 1
+    with closing(Journal(str(root), UnsyncedDisk())) as journal, journal.reading() as store:
+        segment.write_bytes(content)  # while it is open: opening a store reads its end
+        with pytest.raises(StoreDamaged):
+            push(bucket, first.head.lane, store, label="desk", seen=first.seen)
+    assert newest(bucket, first.head.lane) == first.head
 
 
 # ---- what breaks off goes on

@@ -64,8 +64,8 @@ def has_server() -> bool:
 
 
 @contextmanager
-def running_server(folder: Path) -> Iterator[ObjectServer]:
-    """Run the server with its data in a folder, and end it."""
+def running_server(folder: Path, *, megabytes: int = 64) -> Iterator[ObjectServer]:
+    """Run the server with its data in a folder, in at most 20 volumes of so many `megabytes`, and end it."""
     program = _program()
     assert program is not None
     folder.mkdir()
@@ -75,7 +75,10 @@ def running_server(folder: Path) -> Iterator[ObjectServer]:
     config.write_text(json.dumps({"identities": [identity]}))
     command = [program, "server", f"-dir={folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"]
     command += [f"-master.port={master}", f"-volume.port={volume}", "-filer", f"-filer.port={filer}"]
-    command += ["-s3", f"-s3.port={s3}", f"-s3.config={config}", "-volume.max=20", "-master.volumeSizeLimitMB=64"]
+    command += ["-s3", f"-s3.port={s3}", f"-s3.config={config}"]
+    # The catalogs have ports of their own, so only one server of a machine could run with them.
+    command += ["-s3.port.iceberg=0", "-s3.port.lance=0"]
+    command += ["-volume.max=20", f"-master.volumeSizeLimitMB={megabytes}"]
     server = ObjectServer(endpoint=f"http://127.0.0.1:{s3}")
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder)

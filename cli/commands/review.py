@@ -1,6 +1,7 @@
 """The command `cas review`: go through pending changes with single keys."""
 
 import sys
+from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from cli.app.invocation import Invocation, command
 from cli.screen.diff_layout import columns_option, in_columns
 from cli.screen.terminal import can_ask
 from cli.search.candidates import conversation_option, file_option, names, takes_turns, takes_unseen
+from cli.selection.member_names import member_named
 from objstore import Unit
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ __all__ = ["review"]
 @command("review")
 @click.argument(
     "names",
-    metavar="[PATH|EDIT|HUNK|CONVERSATION]...",
+    metavar="[PATH|EDIT|HUNK|CONVERSATION|STORE/]...",
     nargs=-1,
     shell_complete=names("path", "edit", "conversation"),
 )
@@ -48,25 +50,41 @@ def review(
 
     Name paths, lines of a file (PATH:LINE), edits or hunks to see only the changes that they are part of. Each decision
     is recorded at once. Whenever you leave, the next review continues with what is still pending.
+
+    With STORE/, what another store of a bucket has, as the newest `cas pull` fetched it: a decision goes to the log of
+    the bucket, and is carried out where the files are.
     """
     if not can_ask() or not sys.stdout.isatty():
         raise click.UsageError(
             "`cas review` needs a terminal. Without one, use `cas diff`, `cas accept` and `cas reject`."
         )
+    from cli.review_ui.remote_review import RemoteReview
     from cli.review_ui.review import Review
     from cli.screen.keyboard import Keyboard
+    from cli.selection.elsewhere import Elsewhere
+    from objstore import Workspace
 
     invocation = Invocation.current()
     screen = in_columns(invocation.screen(), columns)
-    is_narrowed = bool(names or by.is_given or conversation or file or unseen)
     turn = by.turns[0] if len(by.turns) == 1 else 0
-    with invocation.reviewed_workspace() as workspace:
+    with ExitStack() as opened:
+        workspace = opened.enter_context(invocation.reviewed_workspace())
+        there = member_named(workspace, names) if names else None
+        elsewhere = None
+        if there is not None:
+            remote, member, names = there
+            elsewhere = Elsewhere(workspace, remote, member)
+            workspace = opened.enter_context(Workspace.open(elsewhere.root))
         everything = _everything(workspace)
         select = everything
-        if is_narrowed:
+        if names or by.is_given or conversation or file or unseen:
             select = _selected(workspace, names, by=by, conversation=conversation, file=file, unseen=unseen)
-        with Keyboard() as keyboard, workspace.messages.held():
-            Review(workspace, keyboard, screen, select, everything, turn=turn, is_each=each).run()
+        keyboard = opened.enter_context(Keyboard())
+        if elsewhere is not None:
+            RemoteReview(workspace, keyboard, screen, select, everything, elsewhere, turn=turn, is_each=each).run()
+            return
+        opened.enter_context(workspace.messages.held())
+        Review(workspace, keyboard, screen, select, everything, turn=turn, is_each=each).run()
 
 
 def _everything(workspace: "Workspace") -> "Callable[[Collection[str]], list[NetFile]]":

@@ -7,7 +7,7 @@ import click
 from cli.app.invocation import Invocation, Number, command
 
 if TYPE_CHECKING:
-    from cli.web.elsewhere import Elsewhere
+    from cli.selection.elsewhere import Elsewhere
     from objstore import Workspace
 
 __all__ = ["web"]
@@ -37,7 +37,7 @@ def web(*, store: str, port: int | None, no_browser: bool) -> None:
 
 def _elsewhere(workspace: "Workspace", store: str) -> "Elsewhere":
     """Return the other store that is named. Raises NoSuchName."""
-    from cli.web.elsewhere import Elsewhere
+    from cli.selection.elsewhere import Elsewhere
     from objstore import NoSuchName
 
     found = workspace.remotes.member(store.rstrip("/"))

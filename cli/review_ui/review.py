@@ -73,6 +73,9 @@ Act: TypeAlias = Callable[[Stop], Where]
 class Review(ReviewDialogue):
     """One pass over the pending changes."""
 
+    left_out = ""
+    """Keys that this review does not have."""
+
     def __init__(
         self,
         workspace: "Workspace",
@@ -135,7 +138,8 @@ class Review(ReviewDialogue):
         before, left = self._queue.place(stop, decided)
         number = f"{done + before + 1} of {done + left}  " if stop.changes else ""
         named = str(stop.unit) if stop.unit is not None else named_units(stop.key, UNITS_ASKED)
-        return f"{number}Decide on {named} [{ASKED}]"
+        asked = ",".join(key for key in ASKED.split(",") if key not in self.left_out)
+        return f"{number}Decide on {named} [{asked}]"
 
     def _is_seen(self, stop: Stop) -> bool:
         return bool(stop.changes) and all(change.key in self._seen for change in stop.changes)
@@ -172,17 +176,19 @@ class Review(ReviewDialogue):
         Returns where that leads; None: the review is over.
         """
         self._others = self._count_others()
-        if not self._others and not (self._is_group and self._steps):
+        undoes = self._is_group and bool(self._steps) and "u" not in self.left_out
+        if not self._others and not undoes:
             return None
         these = f"of these is left; {counted(self._others, 'other change')} {_is(self._others)} pending"
         go_on = "go on with them [j], " if self._others else ""
-        self._ask(f"Nothing {these if self._others else 'else is left'}: {go_on}undo [u], or end [any other key]")
+        undo = "" if "u" in self.left_out else "undo [u], "
+        self._ask(f"Nothing {these if self._others else 'else is left'}: {go_on}{undo}or end [any other key]")
         key = self._key()
         if key == "j" and self._others:
             self._queue = ChangeQueue(self._everything, is_each=self._queue.is_each)
             self._is_narrowed, self._turn, self._others = False, 0, 0
             return self._queue.first()
-        if key != "u":
+        if key != "u" or "u" in self.left_out:
             return None
         try:
             return self._undone()
@@ -268,6 +274,8 @@ class Review(ReviewDialogue):
 
     def _helped(self, _: Stop) -> Same:
         for key, meaning in {**KEYS, **TERMINAL_KEYS}.items():
+            if key in self.left_out:
+                continue
             self._say(f"  {'Space' if key == ' ' else key:5}  {meaning}")
         return Same.STAY
 
@@ -376,7 +384,8 @@ class Review(ReviewDialogue):
         where = self._concluded(outcome, stop, touched)
         if isinstance(outcome, Decided):
             self._is_group = True
-            self._say(f"{action.value.capitalize()}ed {changes}; u undoes that.")
+            undoes = "" if "u" in self.left_out else "; u undoes that"
+            self._say(f"{action.value.capitalize()}ed {changes}{undoes}.")
         return where
 
     def _shown_all(self, stops: Sequence[Stop]) -> bool:

@@ -23,10 +23,10 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from cli.screen.terminal import flush, shown_name, write
+from cli.selection.elsewhere import Elsewhere
 from cli.web import events
 from cli.web.connections import Strangers
 from cli.web.decisions.waiting_rejections import waiting_words
-from cli.web.elsewhere import Elsewhere
 from cli.web.endpoints import failed
 from cli.web.events import Watcher
 from cli.web.guard import Guard

@@ -37,7 +37,7 @@ from objstore import (
 )
 
 if TYPE_CHECKING:
-    from cli.web.elsewhere import Elsewhere
+    from cli.selection.elsewhere import Elsewhere
     from objstore import FileSummary, NetFile
 
 __all__ = ["DecisionRequest", "ServerState", "ShownChange", "Ticket", "WaitingRejection"]

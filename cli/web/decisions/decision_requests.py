@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from cli.app.invocation import reviewer
 from cli.render.outcomes import shown_units
 from cli.screen.terminal import shown_name, visible
+from cli.selection.elsewhere import BECOMES
 from cli.web.decisions.outcomes import WayOut, done_shape, failure_shape, overtaken, shown_outcome
-from cli.web.elsewhere import BECOMES
 from cli.web.on_screen import UnshownChange, row_count, unshown_changes, unshown_shape
 from cli.web.server_state import DecisionRequest, ServerState, Ticket
 from cli.web.shapes import units_named
@@ -32,7 +32,7 @@ from objstore import (
 )
 
 if TYPE_CHECKING:
-    from cli.web.elsewhere import Elsewhere
+    from cli.selection.elsewhere import Elsewhere
     from objstore import ExternalChange, Workspace
 
 __all__ = ["Resolved", "Step", "asked_first", "decided", "decided_elsewhere", "resolved", "stepped"]

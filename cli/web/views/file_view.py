@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from cli.render.comments import comments_by_change
 from cli.screen.terminal import shown_name
+from cli.selection.elsewhere import verdict_of
 from cli.selection.turn_selection import TurnSelection
 from cli.web.diff_rows.net_rows import CONTEXT, DiffRows, is_whitespace_only
-from cli.web.elsewhere import verdict_of
 from cli.web.request_fields import NotThere
 from cli.web.server_state import ServerState, ShownChange
 from cli.web.shapes import at_path, change_words, kind_of, named, units_named

@@ -1,4 +1,4 @@
-"""Review what another store has: the page shows its mirror, and a decision goes to the decision log of the bucket.
+"""Review what another store has: a review shows its mirror, and a decision goes to the decision log of the bucket.
 
 The files are elsewhere, and so is whoever carries the decision out. Until a pull shows that, a change that somebody has
 decided on counts as decided here.
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from cli.app.invocation import reviewer
 from cli.screen.terminal import visible
-from objstore import Action, Status, Unit, Workspace
+from objstore import Action, Status, Unit, Workspace, replace
 
 if TYPE_CHECKING:
-    from objstore import FileSummary, Member, Remote, RemoteVerdict
+    from objstore import FileSummary, Member, NetFile, Remote, RemoteVerdict
 
 __all__ = ["BECOMES", "Elsewhere", "verdict_of"]
 
@@ -34,7 +34,7 @@ class Elsewhere:
 
     @cached_property
     def title(self) -> str:
-        """Return what the page calls the store."""
+        """Return what a review calls the store."""
         return visible(f"{self.member.name} ({self.remote.name})")
 
     def version(self) -> str:
@@ -77,6 +77,30 @@ class Elsewhere:
             decide = workspace.remote_decisions.decide
             number = decide(self.remote, self.member, action, units, who=reviewer(), reason=reason)
         return f"Decision {number} asks {self.title} for that; its next `cas pull` carries it out."
+
+    def undecided(self, files: "Iterable[NetFile]") -> "list[NetFile]":
+        """Return files with the changes and hunks that are still undecided."""
+        decided = self.decided()
+        found = []
+        for file in files:
+            kept = [at for at, change in enumerate(file.changes) if not verdict_of(change.units, decided)]
+            places = {old: new for new, old in enumerate(kept)}
+            changes = tuple(
+                replace(
+                    file.changes[at],
+                    shares_with=tuple(places[other] for other in file.changes[at].shares_with if other in places),
+                )
+                for at in kept
+            )
+            left = replace(
+                file,
+                changes=changes,
+                cancelled=tuple(unit for unit in file.cancelled if unit not in decided),
+                kept_on=tuple(unit for unit in file.kept_on if unit not in decided),
+            )
+            if left.changes or left.cancelled or left.kept_on:
+                found.append(left)
+        return found
 
     def left(self, files: "Iterable[FileSummary]") -> "list[FileSummary]":
         """Return files with the changes that are still undecided."""

@@ -1,0 +1,97 @@
+"""The review of what another store has: a decision goes to the log of the bucket, and is carried out there."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from cli.review_ui.change_queue import Stop
+from cli.review_ui.dialogue import Step
+from cli.review_ui.review import Act, Review, Same, Select
+from cli.screen.keyboard import Keyboard
+from cli.screen.terminal import Screen
+from cli.selection.elsewhere import BECOMES, Elsewhere
+from objstore import Action, Decided, Status, Unit
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from objstore import DecisionOutcome, NetFile, Workspace
+
+__all__ = ["RemoteReview"]
+
+NEED_FILES: Final = "csEuU"
+"""Keys of what only the store with the files can do."""
+
+
+class RemoteReview(Review):
+    """One pass over what is undecided in another store, whose mirror is shown."""
+
+    left_out = NEED_FILES
+
+    def __init__(
+        self,
+        mirror: "Workspace",
+        keyboard: Keyboard,
+        screen: Screen,
+        select: Select,
+        everything: Select,
+        elsewhere: Elsewhere,
+        *,
+        turn: int = 0,
+        is_each: bool = False,
+    ) -> None:
+        """Begin a pass over the mirror of `elsewhere`; the rest is as of `Review`."""
+        self._elsewhere = elsewhere
+        left = partial(_undecided, elsewhere, everything)
+        chosen = left if select is everything else partial(_undecided, elsewhere, select)
+        super().__init__(mirror, keyboard, screen, chosen, left, turn=turn, is_each=is_each)
+
+    def run(self) -> None:
+        """Say what the other store refused, and go through what is undecided."""
+        for refusal in self._elsewhere.refusals():
+            self._say(refusal)
+        super().run()
+
+    def _acts(self) -> Mapping[str, Act]:
+        refused: dict[str, Act] = dict.fromkeys(NEED_FILES, self._needs_files)
+        return {**super()._acts(), **refused}
+
+    def _needs_files(self, _: Stop) -> Same:
+        title = self._elsewhere.title
+        self._say(f"Only {title} can do that, where the files are. A decision may be carried out there already.")
+        return Same.STAY
+
+    def _resolved(self, action: Action, shown: Mapping[Unit, Status], *, reason: str = "") -> "DecisionOutcome | None":
+        decided = self._elsewhere.decided()
+        left = {unit: status for unit, status in shown.items() if unit not in decided}
+        units = left or dict(shown)  # if all are decided, the log says by whom
+        self._say(self._elsewhere.decide(action, units, reason))
+        return Decided(
+            action=action,
+            number=0,
+            verdicts=tuple((unit, BECOMES[action]) for unit in sorted(units)),
+            cascaded=(),
+            files=(),
+            external=(),
+            unrecorded=(),
+            notices=(),
+        )
+
+    def _note(self, units: Sequence[Unit], outcome: Decided, changes: int) -> None:
+        self._steps.append(Step(units=tuple(units), decision=0, verdicts=outcome.verdicts, changes=changes))
+
+    def _statuses(self, units: Iterable[Unit]) -> dict[Unit, Status]:
+        found = super()._statuses(units)
+        return found | {unit: status for step in self._steps for unit, status in step.verdicts if unit in found}
+
+    def _status(self, unit: Unit) -> Status:
+        return self._elsewhere.decided().get(unit) or super()._status(unit)
+
+    def _tell_what_is_sent(self) -> None:
+        """Say nothing: the agents there read the reasons once a decision is carried out."""
+
+
+def _undecided(
+    elsewhere: Elsewhere, select: "Callable[[Collection[str]], list[NetFile]]", at: "Collection[str]"
+) -> "list[NetFile]":
+    return elsewhere.undecided(select(at))

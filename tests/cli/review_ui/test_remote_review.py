@@ -1,0 +1,129 @@
+"""`cas review NAME/` in a real terminal: what another store has is decided once, and carried out there."""
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from cli.review_ui.remote_review import NEED_FILES
+from objstore import Workspace
+from tests.cli.review_ui.test_review import GROUP, press
+from tests.support.command_runner import CommandRunner
+from tests.support.crash_scenarios import files, write
+from tests.support.faulty_disk import UnsyncedDisk
+from tests.support.terminal_driver import TerminalDriver, run_in_terminal
+
+BEFORE = b"".join(b"line %d\n" % number for number in range(30))
+AFTER = BEFORE.replace(b"line 3\n", b"LINE 3\n").replace(b"line 20\n", b"LINE 20\n")
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Path:
+    """Return the workspace of somebody else, which has pushed two changes of one file, and a new one."""
+    root = tmp_path / "desk"
+    root.mkdir()
+    (root / "a.txt").write_bytes(BEFORE)
+    Workspace.init(root, UnsyncedDisk()).close()
+    with Workspace.open(root, UnsyncedDisk()) as workspace:
+        write(workspace, "a.txt", AFTER)
+        write(workspace, "b.txt", b"new\n")
+        workspace.remotes.add("team", (tmp_path / "bucket").as_uri())
+        workspace.remotes.push("team")
+    return root
+
+
+@pytest.fixture
+def lap(desk: Path, runner: CommandRunner) -> CommandRunner:
+    """Return a workspace of ours that has pulled it."""
+    with Workspace.open(runner.folder, UnsyncedDisk()) as workspace:
+        workspace.remotes.add("team", desk.with_name("bucket").as_uri())
+        workspace.remotes.pull("team")
+    return runner
+
+
+def review(lap: CommandRunner, tmp_path: Path, *words: str) -> AbstractContextManager[TerminalDriver]:
+    settings = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    return run_in_terminal("plain", "review", *words, folder=lap.folder, scratch=tmp_path / "stage", **settings)
+
+
+def carried(desk: Path) -> list[tuple[str, str]]:
+    with Workspace.open(desk, UnsyncedDisk()) as workspace:
+        return [(each.result, each.reason) for each in workspace.remote_decisions.carry("team")]
+
+
+def test_changes_of_another_store_are_decided_one_by_one(lap: CommandRunner, desk: Path, tmp_path: Path) -> None:
+    own = files(lap.folder)
+    with review(lap, tmp_path, "desk/") as terminal:
+        terminal.wait_for(r"Decide on .*1:1.*\] $")
+        press(terminal, "X", r"Reason: $")
+        said = press(terminal, "Not in capitals.\r", r"2 of 3.*\] $")
+        assert "Decision 1 asks desk (team)" in said
+        for key in NEED_FILES:
+            assert "Only desk (team) can do that" in press(terminal, key, r"2 of 3.*\] $")
+        press(terminal, "a", r"3 of 3.*\] $")
+        terminal.type("q")
+        assert "1 change accepted, 1 change rejected, 1 change left pending in 1 file." in terminal.wait_for(
+            r"pending in 1 file\."
+        )
+    assert (desk / "a.txt").read_bytes() == AFTER
+    assert files(lap.folder) == own
+    assert carried(desk) == [("carried", "Not in capitals."), ("carried", "")]
+    assert (desk / "a.txt").read_bytes() == AFTER.replace(b"LINE 3\n", b"line 3\n")
+
+
+def test_review_that_is_left_goes_on_with_what_is_undecided(lap: CommandRunner, desk: Path, tmp_path: Path) -> None:
+    lap.done("accept", "desk/1")
+    with review(lap, tmp_path, "desk/") as terminal:
+        terminal.wait_for(r"1 of 1.*Decide on \[2:.*\] $")
+        terminal.type("a")
+        assert "nothing is left pending" in terminal.wait_for(r"left pending\.")
+    lap.done("pull")
+    with review(lap, tmp_path, "desk/") as terminal:
+        terminal.wait_for(r"Nothing is pending\.")
+    assert [result for result, _ in carried(desk)] == ["carried", "carried"]
+
+
+def test_review_of_one_edit_and_of_a_file_of_another_store(lap: CommandRunner, tmp_path: Path) -> None:
+    with review(lap, tmp_path, "desk/2") as terminal:
+        terminal.wait_for(r"1 of 1.*Decide on \[2:.*\] $")
+        terminal.type("q")
+        terminal.wait_for(r"left pending in 1 file\.")
+    with review(lap, tmp_path, "desk/a.txt") as terminal:
+        terminal.wait_for(r"1 of 2.*Decide on .*\] $")
+        press(terminal, "f", GROUP)
+        terminal.type("a")
+        said = terminal.wait_for(r"go on with them \[j\], or end.*\] $")
+        assert "Accepted 2 changes in 1 file." in said
+        assert "undo" not in said.rpartition("Nothing of these")[2]
+        terminal.type("q")
+        terminal.wait_for(r"2 changes accepted.*1 other change is\.")
+
+
+def test_what_somebody_else_decided_meanwhile_is_said(lap: CommandRunner, desk: Path, tmp_path: Path) -> None:
+    with review(lap, tmp_path, "desk/a.txt") as terminal:
+        terminal.wait_for(r"1 of 2.*\] $")
+        third = desk.with_name("third")
+        third.mkdir()
+        with Workspace.init(third, UnsyncedDisk()) as workspace:
+            workspace.remotes.add("team", desk.with_name("bucket").as_uri())
+        other = CommandRunner(third)
+        other.done("pull")
+        other.done("reject", "desk/1")
+        assert "is decided: reject by" in press(terminal, "a", r"\] $")
+        terminal.type("q")
+        terminal.wait_for(r"0 changes accepted, 0 changes rejected")
+
+
+def test_refused_decision_is_said_first_and_can_be_made_again(lap: CommandRunner, desk: Path, tmp_path: Path) -> None:
+    lap.done("reject", "desk/1:1")
+    with Workspace.open(desk, UnsyncedDisk()) as workspace:
+        write(workspace, "a.txt", AFTER.replace(b"LINE 3\n", b"LINE three\n"))
+        (refused,) = workspace.remote_decisions.carry("team")
+        assert refused.result == "refused"
+    lap.done("pull")
+    with review(lap, tmp_path, "desk/a.txt") as terminal:
+        said = terminal.wait_for(r"Decide on .*\] $")
+        assert "desk refused to reject 1:1, as " in said
+        assert "Decision 3 asks" in press(terminal, "x", r"2 of 2.*\] $")
+        terminal.type("q")
+        terminal.wait_for(r"left pending")

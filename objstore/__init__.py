@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         is_first_mention as is_first_mention,
         lost_above as lost_above,
     )
+    from objstore.history.blame import BlamedLines as BlamedLines
     from objstore.history.completions import NameKind as NameKind, NameSuggestion as NameSuggestion
     from objstore.history.patch_series import SeriesStep as SeriesStep, StepState as StepState, by_edit as by_edit
     from objstore.history.snapshots.catalog import PathState as PathState, SnapshotView as SnapshotView
@@ -225,7 +226,6 @@ if TYPE_CHECKING:
     )
     from objstore.upkeep.integrity.inspection import (
         Activity as Activity,
-        BlamedLines as BlamedLines,
         RecordView as RecordView,
         SegmentView as SegmentView,
         StoreStats as StoreStats,
@@ -505,7 +505,7 @@ _HOMES: Final = {
         "RecordId",
         "blob_id",
     ),
-    "upkeep.integrity.inspection": ("Activity", "BlamedLines", "RecordView", "SegmentView", "StoreStats"),
+    "upkeep.integrity.inspection": ("Activity", "RecordView", "SegmentView", "StoreStats"),
     "text.forms": (
         "TextForm",
         "encoded",
@@ -598,6 +598,7 @@ _HOMES: Final = {
     "disk.config.settings": ("Setting", "limit_of"),
     "model.large_file_placeholder": ("MAX_BLOB", "is_placeholder", "placeholder"),
     "history.verdicts": ("Verdicts",),
+    "history.blame": ("BlamedLines",),
     "history.completions": ("NameSuggestion", "NameKind"),
     "model.basic_types": (
         "LINK_MODE",

@@ -18,6 +18,7 @@ from objstore.values.errors import CasError, IndexUnusable
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from objstore.history.blame import BlamedLines
     from objstore.model.basic_types import Unit
     from objstore.model.ids import BlobId
     from objstore.model.results import Decided
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from objstore.storage.transaction.journal import Journal
     from objstore.text.hunks import Hunk
     from objstore.text.needs.broken_names import BrokenName
-    from objstore.upkeep.integrity.inspection import BlamedLines
 
 __all__ = ["Breakage"]
 
@@ -119,8 +119,8 @@ class _Lines:
 
     def _lines(self, path: str) -> tuple[Sequence[BlamedLines], Sequence[Hunk]]:
         """Return whose the recorded lines of a file are, and how they differ from those after the decision."""
+        from objstore.history.blame import blame
         from objstore.text.diff import diff_lines
-        from objstore.upkeep.integrity.inspection import blame
 
         after = self._after.get(path)
         with suppress(CasError):

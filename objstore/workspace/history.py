@@ -13,6 +13,7 @@ from objstore.workspace.role import Role, reads
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from objstore.history.blame import BlamedLines
     from objstore.history.completions import NameKind, NameSuggestion
     from objstore.history.patch_series import SeriesStep
     from objstore.history.verdicts import Verdicts
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
         HistoryEnd,
         State,
     )
-    from objstore.upkeep.integrity.inspection import BlamedLines, RecordView, SegmentView, StoreStats
+    from objstore.upkeep.integrity.inspection import RecordView, SegmentView, StoreStats
 
 
 __all__ = ["History"]
@@ -231,9 +232,9 @@ class History(Role):
 
         Raises NoSuchName.
         """
-        from objstore.upkeep.integrity import inspection
+        from objstore.history.files_at_edit import files_at
 
-        return inspection.files_at(self._journal, seq, before=before)
+        return files_at(self._journal, seq, before=before)
 
     @reads
     def files_changed_since(self, seq: int, limit: int) -> list[FileEffect]:
@@ -241,7 +242,7 @@ class History(Role):
 
         The state before is the one then, the state after the present one. Raises NoSuchName.
         """
-        from objstore.history.differing_files import files_changed_since
+        from objstore.history.files_at_edit import files_changed_since
 
         with self._store.index.still():
             return files_changed_since(self._journal, seq, limit)
@@ -280,9 +281,9 @@ class History(Role):
         `at`: use the bytes after this edit of the file, or (True) before it. Raises NoSuchName if no file was ever
         recorded at the path, EditExpired, and HistoryBroken.
         """
-        from objstore.upkeep.integrity import inspection
+        from objstore.history.blame import blame
 
-        return inspection.blame(self._journal, path, at)
+        return blame(self._journal, path, at)
 
     def series(self, seqs: Sequence[Seq]) -> Iterator[SeriesStep]:
         """Yield what each of the live edits among `seqs` adds to all other live ones, file by file.

@@ -1,38 +1,29 @@
-"""List a store's records and segments, compute its statistics, and find the edit behind each line of a file."""
+"""List a store's records and segments, and compute its statistics."""
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from sys import intern
 from typing import Any, Final, NamedTuple
 
-from objstore.history import edit_queries
-from objstore.history.documents.loader import load_document, load_past
-from objstore.history.revspec import recorded_path, recorded_paths
-from objstore.model.basic_types import DocumentId, FileState, Seq, Status, Unit
+from objstore.model.basic_types import DocumentId, Status
 from objstore.model.canonical_msgpack import unpack
 from objstore.model.ids import RecordId, record_id
-from objstore.model.large_file_placeholder import MAX_BLOB, is_placeholder
-from objstore.model.records import Decision, Edit, Record, VoidedRecords
-from objstore.model.views import EditView
+from objstore.model.records import Record
 from objstore.storage.index.ingest import decoded
 from objstore.storage.log.blob_codec import Encoding, parse_blob_header
 from objstore.storage.log.frames import FRAME_HEADER_SIZE, FrameKind, RawFrame
 from objstore.storage.log.segment_files import GENERATION
 from objstore.storage.transaction.journal import Journal
-from objstore.values.errors import FileTooLarge, RecordInvalid, StoreDamaged
+from objstore.values.errors import RecordInvalid, StoreDamaged
 from objstore.values.fastclass import field, value, variable
-from objstore.values.request_errors import NoSuchName
 
 __all__ = [
     "Activity",
-    "BlamedLines",
     "ChangeCount",
     "RecordView",
     "SegmentView",
     "StoreStats",
-    "blame",
-    "files_at",
     "growth",
     "records",
     "segments",
@@ -101,17 +92,6 @@ class StoreStats:
     files: Mapping[str, ChangeCount]  # by the path that each has now
     minutes: Mapping[int, Activity]  # by minutes since 1970-01-01 UTC, ascending, without empty ones
     damage: StoreDamaged | None  # why not all blobs and bytes are counted; None: they are
-
-
-@value
-class BlamedLines:
-    """Consecutive lines of a file that the same hunk inserted."""
-
-    start: int  # of the first line, zero-based
-    count: int
-    unit: Unit | None  # None: they existed before the first edit that has not expired
-    view: EditView | None
-    is_expired: bool  # there is no unit, and an expired edit may have inserted them
 
 
 def records(journal: Journal) -> Iterator[RecordView]:
@@ -298,102 +278,3 @@ def _count(made: list[_EditLines]) -> ChangeCount:
     return ChangeCount(
         edits=len(made), added=sum(edit.added for edit in made), removed=sum(edit.removed for edit in made)
     )
-
-
-def files_at(journal: Journal, seq: int | None = None, *, before: bool = False) -> dict[str, FileState]:
-    """Return every recorded file that existed after edit `seq` (`before`: just before it; None: now), by path.
-
-    Raises NoSuchName.
-    """
-    if seq is None:
-        return {
-            os.fsdecode(tip.path): tip.state for tip in journal.store.index.documents.tips() if tip.state is not None
-        }
-    if journal.store.index.edits.get(seq) is None:
-        raise NoSuchName(str(seq), "edit")
-    journalled = [view.record for view in records(journal)]
-    voided = VoidedRecords(journalled)
-    journalled = [record for record in journalled if record not in voided]
-    # The state that a file's first edit found existed before, unless another recorded file had the path meanwhile.
-    found = _states_before_first_edits(journalled)
-    existing: dict[DocumentId, tuple[bytes, FileState]] = {}
-    used: set[bytes] = set()  # paths of recorded files until then
-    for record in journalled:
-        if isinstance(record, Edit) and record.document in found:
-            existing[record.document] = found.pop(record.document)
-        if isinstance(record, Decision):
-            for written in record.written:
-                _set_state(existing, written.document, written.path_after, written.after)
-                used.add(written.path_after or b"")
-        if not isinstance(record, Edit):
-            continue
-        if before and record.seq == seq:
-            break
-        _set_state(existing, record.document, record.path, record.after)
-        used |= {record.path, record.source or record.path}
-        if record.seq == seq:
-            break
-    unedited = {path: state for path, state in reversed(found.values()) if path not in used}
-    return {os.fsdecode(path): state for path, state in sorted((unedited | dict(existing.values())).items())}
-
-
-def _states_before_first_edits(journalled: Iterable[Record]) -> dict[DocumentId, tuple[bytes, FileState]]:
-    """Return the path and state that the first edit of each file found, if it found one; the earliest edit first."""
-    found: dict[DocumentId, tuple[bytes, FileState]] = {}
-    for record in journalled:
-        if isinstance(record, Edit) and int(record.seq) == int(record.document):
-            _set_state(found, record.document, record.source or record.path, record.before)
-    return found
-
-
-def _set_state(
-    states: dict[DocumentId, tuple[bytes, FileState]],
-    document: DocumentId,
-    path: bytes | None,
-    state: FileState | None,
-) -> None:
-    if path is None or state is None:
-        states.pop(document, None)
-    else:
-        states[document] = (path, state)
-
-
-def blame(journal: Journal, path: str, at: tuple[Seq, bool] | None = None) -> tuple[bytes, list[BlamedLines]]:
-    """Return the last recorded bytes of the file at `path`, and which hunk inserted each of its lines.
-
-    `at`: an edit of the file, and whether the bytes are those before it (True) or after it. Raises NoSuchName if no
-    file is recorded at the path, FileTooLarge, EditExpired, and HistoryBroken.
-    """
-    with journal.store.index.still():
-        return _blamed(journal, path, at)
-
-
-def _blamed(journal: Journal, path: str, at: tuple[Seq, bool] | None) -> tuple[bytes, list[BlamedLines]]:
-    if at is None:
-        tip = journal.store.index.documents.tip_at(recorded_path(journal, path))
-        blob, document = (None, None) if tip is None or tip.state is None else (tip.state.blob, tip.document)
-    else:
-        named = edit_queries.edit(journal, at[0])
-        named.refuse_if_expired()
-        state = named.edit.before if at[1] else named.edit.after
-        is_its = not {named.edit.path, named.edit.source}.isdisjoint(recorded_paths(journal, path))
-        blob, document = state.blob if state is not None and is_its else None, named.edit.document
-    if blob is None or document is None:
-        raise NoSuchName(path, "recorded file" if at is None else "state")
-    content = journal.store.text(blob)
-    if is_placeholder(content):
-        raise FileTooLarge(path, journal.store.size(blob), MAX_BLOB)
-    loaded = load_document(journal, document) if at is None else load_past(journal, document, at[0], before=at[1])
-    first = journal.store.index.edits.get(document)
-    is_cut = first is not None and bool(first.expired)
-    blamed, start = [], 0
-    views: dict[Seq, EditView] = {}
-    for unit, count in loaded.blame():
-        if unit is not None and unit.seq not in views:
-            views[unit.seq] = edit_queries.edit(journal, unit.seq)
-        view = None if unit is None else views[unit.seq]
-        is_expired = is_cut and unit is None
-        blamed.append(BlamedLines(start=start, count=count, unit=unit, view=view, is_expired=is_expired))
-        start += count
-    lines = loaded.lines_text()
-    return content if lines is None else lines, blamed

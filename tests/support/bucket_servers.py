@@ -1,7 +1,7 @@
-"""Object stores as processes on loopback, each with an empty bucket: Ceph's gateway, and Azurite.
+"""Object stores as processes on loopback, each with an empty bucket: SeaweedFS, Ceph's gateway, and Azurite.
 
-Ceph comes from the distribution (`ceph-mon ceph-osd radosgw`), and Azurite by npm. Whoever uses one runs in its
-environment, as a person would: keys and addresses are in no URL.
+SeaweedFS comes by pip, Ceph from the distribution (`ceph-mon ceph-osd radosgw`), and Azurite by npm. Whoever uses one
+runs in its environment, as a person would: keys and addresses are in no URL.
 """
 
 import base64
@@ -25,7 +25,9 @@ from typing import Final
 from obstore import sign
 from obstore.store import S3Store
 
-__all__ = ["BUCKET_SERVERS", "BucketServer", "azurite", "ceph_gateway", "missing_server", "s3_server"]
+from tests.support.object_server import has_server, running_server
+
+__all__ = ["BUCKET_SERVERS", "BucketServer", "azurite", "ceph_gateway", "missing_server", "seaweedfs"]
 
 BUCKET: Final = "editledger"
 KEY: Final = "test-key"
@@ -40,6 +42,9 @@ ACCOUNT_KEY: Final = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4
 """The account that Azurite has, as its documentation says."""
 
 _SECONDS: Final = 60.0
+
+_ENDPOINTS: Final = {"s3": "AWS_ENDPOINT_URL", "az": "AZURITE_BLOB_STORAGE_URL"}
+"""By scheme the variable that holds a server's address."""
 
 _CEPH_CONFIGURATION: Final = """[global]
 fsid = {cluster}
@@ -78,8 +83,35 @@ cluster addr = 127.0.0.1
 class BucketServer:
     """An object store that runs, with an empty bucket."""
 
+    name: str
     url: str  # of the bucket, as `cas remote add` takes it
     environment: Mapping[str, str]  # what a program needs in its environment
+
+    @property
+    def endpoint(self) -> str:
+        """Return the address at which it listens."""
+        return self.environment[_ENDPOINTS[self.url[:2]]]
+
+    def at(self, endpoint: str) -> dict[str, str]:
+        """Return the environment of a program that reaches it by another address."""
+        return {**self.environment, _ENDPOINTS[self.url[:2]]: endpoint}
+
+    @property
+    def keys(self) -> tuple[str, str]:
+        """Return the key and the secret of a server that speaks S3."""
+        return self.environment["AWS_ACCESS_KEY_ID"], self.environment["AWS_SECRET_ACCESS_KEY"]
+
+    @property
+    def secret_name(self) -> str:
+        """Return the name of the variable that holds the secret key."""
+        return next(name for name in self.environment if name.endswith(("SECRET_ACCESS_KEY", "ACCOUNT_KEY")))
+
+
+@contextmanager
+def seaweedfs(folder: Path) -> Iterator[BucketServer]:
+    """Run SeaweedFS with its data in `folder`."""
+    with running_server(folder / "data") as server:
+        yield BucketServer(name="seaweedfs", url=f"{server.url}/prefix", environment=server.settings())
 
 
 @contextmanager
@@ -107,7 +139,7 @@ def ceph_gateway(folder: Path) -> Iterator[BucketServer]:
             run("radosgw-admin", "user", "create", "--uid=test", "--display-name=test", *keys)
             serve = ("-n", "client.rgw", "-f", "--rgw-frontends", f"beast endpoint=127.0.0.1:{gateway}")
             with _running(folder, "radosgw", *given, *serve):
-                yield s3_server(f"http://127.0.0.1:{gateway}", KEY, SECRET)
+                yield _with_bucket(f"http://127.0.0.1:{gateway}", KEY, SECRET)
 
 
 @contextmanager
@@ -118,6 +150,7 @@ def azurite(folder: Path) -> Iterator[BucketServer]:
     with _running(folder, str(_AZURITE), *serve):
         _patiently(lambda: _create_container(port))
         yield BucketServer(
+            name="azurite",
             url=f"az://{BUCKET}/prefix",
             environment={
                 "AZURE_STORAGE_USE_EMULATOR": "true",
@@ -129,8 +162,8 @@ def azurite(folder: Path) -> Iterator[BucketServer]:
         )
 
 
-def s3_server(endpoint: str, key: str, secret: str) -> BucketServer:
-    """Create a bucket in a server that speaks S3, as soon as it answers."""
+def _with_bucket(endpoint: str, key: str, secret: str) -> BucketServer:
+    """Create a bucket in Ceph's gateway, as soon as it answers."""
     store = S3Store(
         BUCKET,
         endpoint=endpoint,
@@ -147,6 +180,7 @@ def s3_server(endpoint: str, key: str, secret: str) -> BucketServer:
 
     _patiently(create)
     return BucketServer(
+        name="ceph",
         url=f"s3://{BUCKET}/prefix",
         environment={
             "AWS_ENDPOINT_URL": endpoint,
@@ -209,6 +243,7 @@ def _running(folder: Path, program: str, *arguments: str) -> Iterator[None]:
 
 
 BUCKET_SERVERS: Final[dict[str, Callable[[Path], AbstractContextManager[BucketServer]]]] = {
+    "seaweedfs": seaweedfs,
     "ceph": ceph_gateway,
     "azurite": azurite,
 }
@@ -221,4 +256,6 @@ def missing_server(name: str) -> str:
         return ""
     if name == "ceph":
         return "`make remote-ceph` runs it"
+    if name == "seaweedfs":
+        return "" if has_server() else "SeaweedFS is not installed"
     return "" if _AZURITE.exists() else f"{_AZURITE} is not installed"

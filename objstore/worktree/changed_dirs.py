@@ -31,13 +31,19 @@ _WORTH_TABLE: Final = 3_000
 """Files. For fewer, importing ctypes takes longer than the table saves."""
 
 
-def changed_folders(root: int, known: Sequence[FolderSignature], summarize: Summarize = bytes) -> list[bytes]:
+def changed_folders(
+    root: int,
+    known: Sequence[FolderSignature],
+    summarize: Summarize = bytes,
+    seen: dict[bytes, bytes] | None = None,
+) -> list[bytes]:
     """Return the folders below the open folder `root` whose names or files differ from what is known of them.
 
     They are in no particular order. `summarize`: what `known` holds of packed stat signatures (default: all of them).
+    `seen`: gets the packed stat signatures of the known names of each folder whose files differ.
     """
     with _stat_names(_table(root) if _file_count(known) >= _WORTH_TABLE else None) as stat_names:
-        return _changed(root, stat_names, known, summarize)
+        return _changed(root, stat_names, known, summarize, {} if seen is None else seen)
 
 
 def key_of(seen: os.stat_result) -> FolderKey:
@@ -50,7 +56,13 @@ def _is_as_known(seen: os.stat_result, key: FolderKey) -> bool:
     return [seen.st_ino, seen.st_mtime_ns, seen.st_ctime_ns, seen.st_dev] == [key[1], key[2], key[3], key[0]]
 
 
-def _changed(root: int, stat_names: StatNames, known: Sequence[FolderSignature], summarize: Summarize) -> list[bytes]:
+def _changed(
+    root: int,
+    stat_names: StatNames,
+    known: Sequence[FolderSignature],
+    summarize: Summarize,
+    seen: dict[bytes, bytes],
+) -> list[bytes]:
     found = []
     for path, key, joined, signatures in known:
         # Split here and not for all folders first: the names are then still in the processor's caches.
@@ -62,10 +74,13 @@ def _changed(root: int, stat_names: StatNames, known: Sequence[FolderSignature],
             continue
         try:
             # A folder whose own times are the same holds the same names.
-            if (key is not None and not _is_as_known(os.fstat(fd), key)) or summarize(
-                stat_names(fd, names)
-            ) != signatures:
+            if key is not None and not _is_as_known(os.fstat(fd), key):
                 found.append(path)
+                continue
+            now = stat_names(fd, names)
+            if summarize(now) != signatures:
+                found.append(path)
+                seen[path] = now
         except OSError:
             found.append(path)
         finally:

@@ -30,7 +30,7 @@ from objstore.model.relpath import folders_above, is_within, joined
 from objstore.values.errors import StoreLinked, StoreNotRegular
 from objstore.values.fastclass import NamedTuple, variable
 
-__all__ = ["UNKNOWN", "CachedFolder", "ChangedNames", "StatCache"]
+__all__ = ["UNKNOWN", "CachedFolder", "ChangedNames", "Look", "StatCache"]
 
 _MAGIC: Final = b"caslook4"
 
@@ -93,6 +93,14 @@ class CachedFolder:
         }
 
 
+class Look(NamedTuple):
+    """What a comparison saw of the files of a cached folder before a scan lists it."""
+
+    folder: CachedFolder
+    clock: int  # as of a CachedFolder: the file system's time just before it
+    facts: bytes  # the packed stat signatures of the cached names
+
+
 class StatCache:
     """The cached folders, by path. Each is decoded only when it is asked for, because most are only compared."""
 
@@ -105,6 +113,7 @@ class StatCache:
         self.repositories: dict[bytes, tuple[BlobId, BlobId]] = {}
         self.changed_indexes: set[bytes] = set()  # those whose index has changed since the last scan. Not saved
         self.newly_left_out: list[bytes] = []  # paths that the last scan covered, and this one leaves out. Not saved
+        self.looks: dict[bytes, Look] = {}  # by folder, until a scan lists it. Not saved
         self._rows: dict[bytes, list[Any]] = {}  # folders in their encoded form
         self._open: dict[bytes, CachedFolder] = {}  # decoded or new folders; they override `_rows`
         self._saved_names: dict[bytes, list[bytes]] = {}  # the names of the files in some of `_rows`

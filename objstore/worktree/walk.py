@@ -43,7 +43,7 @@ from objstore.model.relpath import folders_above, is_within, joined
 from objstore.values.errors import CasError, FileChanged, FileMissing, PermissionRefused
 from objstore.values.fastclass import field, value, variable
 from objstore.worktree.changed_dirs import changed_folders, key_of
-from objstore.worktree.stat_cache import UNKNOWN, CachedFolder, ChangedNames, StatCache
+from objstore.worktree.stat_cache import UNKNOWN, CachedFolder, ChangedNames, Look, StatCache
 
 __all__ = ["COARSEST_TIMESTAMP_NS", "Keep", "ReadFile", "ScanLimits", "SkippedPath", "TreeWalk"]
 
@@ -182,7 +182,13 @@ class TreeWalk:
         """Return the cached folders at and below `scope` that must be listed; the others have not changed."""
         self._check_repositories()
         signatures, to_list = self.stat_cache.folder_signatures(scope)
-        return to_list + changed_folders(self._tree.fd, signatures)
+        seen: dict[bytes, bytes] = {}
+        changed = changed_folders(self._tree.fd, signatures, seen=seen)
+        for path, facts in seen.items():
+            cached = self.stat_cache.get(path)
+            if cached is not None:
+                self.stat_cache.looks[path] = Look(cached, self._clock, facts)
+        return to_list + changed
 
     def is_unchanged(self, scope: bytes, suspects: Iterable[bytes]) -> bool:
         """Return whether nothing at or below `scope` needs to be listed or recorded, given its suspects."""
@@ -330,7 +336,12 @@ class TreeWalk:
         names, rules, texts, is_incomplete = listed.names, listed.rules, listed.texts, listed.is_incomplete
         for reason in rules.refused:
             self._skip(path, reason)
-        files, facts, blobs, differing = self._files_of(fd, path, names.files, old)
+        # What the comparison saw counts as of then; a file that changed since has another signature at the next scan.
+        look = self.stat_cache.looks.pop(path, None)
+        if look is not None and (look.folder is not old or names.files is not old.names):
+            look = None
+        clock = self._clock if look is None else min(self._clock, look.clock)
+        files, facts, blobs, differing = self._files_of(fd, path, names.files, old, look)
         self._count += len(files)
         is_same = (
             old is not None
@@ -345,9 +356,9 @@ class TreeWalk:
             CachedFolder(
                 path=path,
                 key=key_of(own),
-                clock=self._clock - tick,
+                clock=clock - tick,
                 # What was skipped now is to be reported by the next scan too.
-                needs_rescan=newest >= self._clock - tick or len(self.skipped) > skipped_before or is_rule_file_ignored,
+                needs_rescan=newest >= clock - tick or len(self.skipped) > skipped_before or is_rule_file_ignored,
                 is_incomplete=is_incomplete,
                 is_fully_recorded=old is not None and is_same and old.is_fully_recorded,
                 texts=texts,
@@ -486,11 +497,14 @@ class TreeWalk:
         return index.has(joined(path, name), is_folder=is_folder)
 
     def _files_of(
-        self, fd: int, path: bytes, names: list[bytes], old: CachedFolder | None
+        self, fd: int, path: bytes, names: list[bytes], old: CachedFolder | None, look: Look | None
     ) -> tuple[list[bytes], bytes, bytes, set[bytes]]:
-        """Return the names, packed signatures and blobs of a folder's files, and the names of those that differ."""
+        """Return the names, packed signatures and blobs of a folder's files, and the names of those that differ.
+
+        `look`: what a comparison saw of the same names (None: they must be looked at).
+        """
         if old is not None and len(names) >= _WORTH_TABLE:
-            found = self._changed_files(fd, path, names, old)
+            found = self._changed_files(fd, path, names, old, look)
             if found is not None:
                 return found
         known = {} if old is None else old.files()
@@ -499,20 +513,13 @@ class TreeWalk:
         return files, pack_signatures(signatures), b"".join(blobs), differing
 
     def _changed_files(
-        self, fd: int, path: bytes, names: list[bytes], old: CachedFolder
+        self, fd: int, path: bytes, names: list[bytes], old: CachedFolder, look: Look | None
     ) -> tuple[list[bytes], bytes, bytes, set[bytes]] | None:
         """Return as `_files_of`, without an object for each file; None if that is not possible."""
-        from objstore.worktree.batch_stat import open_stat_table
         from objstore.worktree.changed_files import FolderFiles
 
-        table = open_stat_table(self._tree.fd)
-        if table is None:
-            return None
-        try:
-            with table.inside():
-                files = FolderFiles.compared(old, names, table.signatures(fd, names))
-        except OSError:
-            return None  # a file is gone, or can't be looked at
+        facts = self._signatures(fd, names) if look is None else look.facts
+        files = None if facts is None else FolderFiles.compared(old, names, facts)
         if files is None:
             return None
         differing = set(files.gone)
@@ -528,6 +535,19 @@ class TreeWalk:
         self._expected = max(self._seen, self._expected)
         self._progress("files", self._seen, self._expected)
         return names, bytes(files.facts), bytes(files.blobs), differing
+
+    def _signatures(self, fd: int, names: list[bytes]) -> bytes | None:
+        """Return the packed stat signatures of files (None: one is gone, or they can't be read into a table)."""
+        from objstore.worktree.batch_stat import open_stat_table
+
+        table = open_stat_table(self._tree.fd)
+        try:
+            if table is not None:
+                with table.inside():
+                    return table.signatures(fd, names)
+        except OSError:
+            pass
+        return None
 
     def _read_files(
         self,

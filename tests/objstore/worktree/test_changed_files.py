@@ -2,11 +2,14 @@
 
 import os
 import random
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from objstore import CallInfo
+from objstore.worktree.batch_stat import StatTable
 from tests.support.scene import Scene
 
 SHELL = CallInfo(tool="Bash", conversation="conv_shell", notes={"agent": "tester"})
@@ -63,3 +66,26 @@ def test_a_large_folder_is_recorded_as_small_ones_are(tmp_path: Path, monkeypatc
     assert large.workspace.review.external_changes() == ()
     large.close()
     small.close()
+
+
+def test_one_change_in_a_large_folder_reads_each_file_status_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = Scene(tmp_path / "large")
+    for name in NAMES:
+        (scene.root / name).write_text(name)
+    recorded(scene, 0, monkeypatch)
+    recorded(scene, 0, monkeypatch)  # the first one may have been in the same tick of the clock as the files
+    monkeypatch.setattr("objstore.worktree.changed_dirs._WORTH_TABLE", 0)
+    looked: list[bytes] = []
+    signatures = StatTable.signatures
+
+    def counted(table: StatTable, folder: int, names: Sequence[bytes]) -> bytes:
+        looked.extend(name for name in names if name != b".")
+        return signatures(table, folder, names)
+
+    monkeypatch.setattr(StatTable, "signatures", counted)
+    (scene.root / NAMES[0]).write_text("changed")
+    assert recorded(scene, 0, monkeypatch) == [("edit", NAMES[0].encode())]
+    assert Counter(looked)[NAMES[1].encode()] == 1
+    scene.close()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 from click.core import ParameterSource
 
+from cli.screen.progress import Progress
 from cli.screen.terminal import Screen, screen_for
 from objstore import value
 
@@ -85,7 +86,8 @@ class Invocation:
         """
         from objstore import Workspace
 
-        workspace = Workspace.find(self.start())
+        with Progress({}) as progress:
+            workspace = Workspace.find(self.start(), progress=progress.report)
         workspace.decide_through(_surface())
         return workspace
 

@@ -12,7 +12,17 @@ import click
 if TYPE_CHECKING:
     from objstore import Workspace
 
-__all__ = ["CHECKING", "COUNTING", "DECIDING", "LOOKING", "REPLAYING", "Progress", "progress_line", "showing_progress"]
+__all__ = [
+    "CHECKING",
+    "COUNTING",
+    "DECIDING",
+    "LOOKING",
+    "REPLAYING",
+    "SELECTING",
+    "Progress",
+    "progress_line",
+    "showing_progress",
+]
 
 PATIENCE: Final = 1.0
 """Seconds until the first progress is shown."""
@@ -22,13 +32,19 @@ SHORTEST: Final = 0.05
 
 WIDTH: Final = 24
 
+_INDEXING: Final = {"bytes of the log": "indexing"}
+"""Progress words of a rebuild of the index, with which any command may begin."""
+
 LOOKING: Final = {"files": "looking", "changes": "recording", "paths": "writing"}
 """Progress words of a scan and what follows it."""
+
+SELECTING: Final = {"edits": "selecting"}
+"""Progress words of finding what names mean."""
 
 DECIDING: Final = {"files": "comparing", "documents": "replaying", "paths": "writing"}
 """Progress words of a decision."""
 
-CHECKING: Final = {"bytes of the log": "indexing", "blobs": "checking", "documents": "replaying"}
+CHECKING: Final = {"blobs": "checking", "documents": "replaying"}
 """Progress words of a check."""
 
 REPLAYING: Final = {"documents": "replaying"}
@@ -44,7 +60,8 @@ class Progress:
     def __init__(self, words: Mapping[str, str]) -> None:
         """`words`: the verb for each kind of work; other kinds are shown by their own name."""
         self._terminal = sys.stderr is not None and sys.stderr.isatty()
-        self._words = words
+        self._words = {**words, **_INDEXING}
+        self._first = next(iter(words.values()), "working")
         self._stages: dict[str, float] = {}
         self._began = self._next = time.monotonic()
         self._next += PATIENCE
@@ -87,7 +104,7 @@ class Progress:
         while not over.wait(silence):
             now = time.monotonic()
             if now > self._next + silence:
-                line = self._line or next(iter(self._words.values()), "working")
+                line = self._line or self._first
                 self._draw(f"{line}, {_shown_time(now - self._began)} so far", now)
 
     def _draw(self, line: str, following: float) -> None:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from cli.screen.progress import SELECTING, showing_progress
 from cli.screen.terminal import shown_name
 from cli.selection.selectors import (
     edits_in_range,
@@ -61,14 +62,15 @@ def selected(workspace: "Workspace", action: Action, selection: UnitSelection) -
     Raises click.ClickException if nothing has all that is named, NoSuchName, AmbiguousName, NoChangeAtLine, EditExpired
     and PathError.
     """
-    named = _named(workspace, selection)
-    try:
-        found = workspace.review.select(action, named)
-    except NothingSelected as error:
-        is_typed = selection.by.is_given and error.named is not Selecting.CONVERSATION
-        words = [" ".join(selection.by.words)] if is_typed else error.words
-        said = shown_name(str(NothingSelected(error.named, words, error.path)))
-        raise click.ClickException(" ".join([said, *_advice(workspace, action, named, error)])) from None
+    with showing_progress(workspace, SELECTING):
+        named = _named(workspace, selection)
+        try:
+            found = workspace.review.select(action, named)
+        except NothingSelected as error:
+            is_typed = selection.by.is_given and error.named is not Selecting.CONVERSATION
+            words = [" ".join(selection.by.words)] if is_typed else error.words
+            said = shown_name(str(NothingSelected(error.named, words, error.path)))
+            raise click.ClickException(" ".join([said, *_advice(workspace, action, named, error)])) from None
     if found.unreviewed:
         shown = ", ".join(shown_name(path) for path in found.unreviewed[:MOST_SHOWN])
         more = len(found.unreviewed) - MOST_SHOWN

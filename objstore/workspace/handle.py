@@ -84,24 +84,33 @@ class Workspace:
         return cls.open(tree.root, disk, is_real=is_real)
 
     @classmethod
-    def open(cls, root: str | os.PathLike[str], disk: Disk | None = None, *, is_real: bool = False) -> Workspace:
+    def open(
+        cls,
+        root: str | os.PathLike[str],
+        disk: Disk | None = None,
+        *,
+        is_real: bool = False,
+        progress: Progress = ignore_progress,
+    ) -> Workspace:
         """Open the store in `root`, and finish what a crashed writer left, unless another process is writing.
 
-        `is_real`: `root` is already a resolved path; a symlink that was put into it since is not followed. Raises
-        NotAWorkspace, StoreDamaged, StoreReplaced, and PathIsSymlink for such a link.
+        `is_real`: `root` is already a resolved path; a symlink that was put into it since is not followed. `progress`:
+        of a rebuild of the index, which takes long. Raises NotAWorkspace, StoreDamaged, StoreReplaced, and
+        PathIsSymlink for such a link.
         """
-        journal = Journal(os.fspath(root), disk or Disk(), is_real=is_real)
+        journal = Journal(os.fspath(root), disk or Disk(), is_real=is_real, progress=progress)
         try:
             journal.finish()
+            journal.progress = ignore_progress
         except BaseException:
             journal.close()
             raise
         return cls(journal)
 
     @classmethod
-    def find(cls, start: str | os.PathLike[str]) -> Workspace:
-        """Open the nearest workspace at or above `start`. Raises NotAWorkspace, StoreDamaged."""
-        return cls.open(find_root(os.fspath(start)))
+    def find(cls, start: str | os.PathLike[str], *, progress: Progress = ignore_progress) -> Workspace:
+        """Open the nearest workspace at or above `start`, as `open` does. Raises NotAWorkspace, StoreDamaged."""
+        return cls.open(find_root(os.fspath(start)), progress=progress)
 
     def reopen(self) -> None:
         """Open the store again if it refuses to write because a write has failed. Raises what `open` raises."""

@@ -5,7 +5,7 @@ The index may be opened again in another file, so no query holds a connection of
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from objstore.model.basic_types import Seq
@@ -57,8 +57,10 @@ class SharedConnection:
             self.execute("BEGIN")
             yield
         finally:
-            if self.connection.in_transaction:
-                self.execute("COMMIT")
+            # A generator that was left in the middle may end after the database was closed, and the state with it.
+            with suppress(sqlite3.ProgrammingError):
+                if self.connection.in_transaction:
+                    self.execute("COMMIT")
 
     def number(self, query: str, *values: int | str | bytes) -> int:
         """Return the number in the first row of a query; 0 if there is no row or it is NULL. Raises IndexUnusable."""

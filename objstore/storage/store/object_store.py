@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from objstore.disk.fs.disk import failure, is_folder
 from objstore.disk.fs.reserved_names import INDEX_NAME, LOG_NAME
+from objstore.model.basic_types import Progress, ignore_progress
 from objstore.model.ids import BlobId, RecordId, record_id
 from objstore.model.large_file_placeholder import MAX_BLOB, placeholder, text_of_state
 from objstore.storage.index.database import SQLITE_ERRORS, is_broken, is_unwritable
@@ -85,8 +86,12 @@ class Store:
     the replaced index can go on using it until `close_replaced_indexes`.
     """
 
-    def __init__(self, folder: str, disk: Disk, *, releases_index: bool = False) -> None:
+    def __init__(
+        self, folder: str, disk: Disk, *, releases_index: bool = False, progress: Progress = ignore_progress
+    ) -> None:
         """Open the store in `folder`; `releases_index`: as if `release_index` had been called.
+
+        `progress`: of a rebuild of the index, now or later.
 
         Raises NotAWorkspace, StoreDamaged, StoreReplaced, DiskFailed or FormatTooNew.
         """
@@ -94,6 +99,7 @@ class Store:
             raise NotAWorkspace(os.path.dirname(folder))
         self._log_path: Final = os.path.join(folder, LOG_NAME)
         self._disk: Final = disk
+        self._progress: Final = progress
         self._is_doubted = False  # whether the index was found to be damaged
         # By the monotonic clock; None: the index is in its file.
         self._in_memory_until: float | None = math.inf if releases_index else None
@@ -105,7 +111,7 @@ class Store:
             self.log.close()
             raise
         try:
-            self._index = Index(None if releases_index else self._index_file, self.log)
+            self._index = Index(None if releases_index else self._index_file, self.log, progress)
         except BaseException:
             self._index_file.close()
             self.log.close()
@@ -208,7 +214,7 @@ class Store:
                 self._index_file.remove()
 
     def _open_index(self) -> None:
-        opened = Index(self._index_file, self.log)
+        opened = Index(self._index_file, self.log, self._progress)
         self._replaced.append(self._index)
         self._index, self._not_ingested = opened, None
         self._is_doubted = False

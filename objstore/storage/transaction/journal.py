@@ -104,8 +104,8 @@ class Evidence:
 class Journal:
     """One workspace's store and files, for one process."""
 
-    def __init__(self, root: str, disk: Disk, *, is_real: bool = False) -> None:
-        """Open the workspace. `is_real`: as of a Tree.
+    def __init__(self, root: str, disk: Disk, *, is_real: bool = False, progress: Progress = ignore_progress) -> None:
+        """Open the workspace. `is_real`: as of a Tree. `progress`: is called with the progress of long work.
 
         Raises NotAWorkspace, PermissionRefused, StoreLinked, StoreDamaged, FormatTooNew, StoreReplaced, and as Tree.
         """
@@ -116,6 +116,7 @@ class Journal:
         self._folder: Final = os.path.join(self.tree.root, STORE_NAME)
         self._index: Final = os.path.join(self._folder, INDEX_NAME)
         self.is_mirror: Final = STORE_NAME in self.tree.root.split(os.sep)  # of another store: it has no files
+        self.progress = progress
         try:
             self.store = self._open_store()
         except BaseException:
@@ -125,7 +126,6 @@ class Journal:
         self._holder = 0  # the thread that uses the store now; 0: none
         self._queue: Final = Lock()  # held by the one thread that polls the lock; other waiting threads queue for it
         self._users = 0  # nesting depth of the uses of the store
-        self.progress: Progress = ignore_progress  # is called with the progress of long work
         self.kept: Final[dict[str, object]] = {}  # what packages above read once for all who use this journal
         self._deciders: Final = local()
         self.evidence: Evidence = Evidence()  # the workspace hands its own in
@@ -488,11 +488,14 @@ class Journal:
             raise PermissionRefused(self._folder)
         self.tree.require_in_place()  # because the store is opened by its path
         refuse_links(self._folder)
-        opened = Store(self._folder, self.disk, releases_index=releases_index)
+        opened = Store(self._folder, self.disk, releases_index=releases_index, progress=self._report)
         if not self.tree.is_in_place:
             opened.close()
             raise StoreReplaced(self.tree.root)
         return opened
+
+    def _report(self, what: str, done: int, total: int) -> None:
+        self.progress(what, done, total)  # whatever it is by then
 
     def _open_again(self) -> None:
         opened = self._open_store()

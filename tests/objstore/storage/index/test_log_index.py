@@ -192,6 +192,13 @@ def test_closed_index_is_freed_without_the_garbage_collector(root: Path) -> None
         gc.enable()
 
 
+def test_what_is_left_in_the_middle_may_end_after_its_workspace(root: Path) -> None:
+    with Workspace.open(root) as workspace:
+        steps = workspace.history.series(workspace.history.unexpired())
+        next(steps)
+    del steps  # as after Ctrl-C: an error of it would be printed, and fails this test
+
+
 def test_random_history_contains_every_kind_of_record(played_root: Path) -> None:
     kinds = {type(record).__name__ for record in records_of(played_root / ".cas")}
     assert kinds == {"Edit", "Decision", "Void"}

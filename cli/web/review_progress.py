@@ -1,6 +1,6 @@
 """Remember what was decided since the review began: a decided change is checked off in the queue, not gone from it.
 
-A review begins when something awaits it after nothing did, or with the server. Whoever decided, and through which
+A review begins when something new awaits it after nothing did, or with the server. Whoever decided, and through which
 surface, the queue sees that a change is gone and how its hunks are decided. All of this is in memory only.
 """
 
@@ -62,8 +62,9 @@ class ReviewProgress:
         `unread`: documents whose changes are not known now. `statuses`: returns that of a hunk (None: it is gone).
         """
         with self._lock:
-            if not self._pending:
-                self._decided = {}
+            back = {unit for change in pending.values() for unit in change.units}
+            if pending and not self._pending and not any(back.intersection(units) for units in self._decided_units()):
+                self._decided = {}  # what was decided and is undone is no new review
             kept = {key: change for key, change in self._pending.items() if change.document in unread}
             for key, change in self._pending.items():
                 if key not in pending and key not in kept:
@@ -71,7 +72,6 @@ class ReviewProgress:
                     if verdict is not None:
                         self._decided[key] = change, verdict
             self._pending = {**kept, **pending}
-            back = {unit for change in pending.values() for unit in change.units}
             self._decided = {
                 key: (change, verdict)
                 for key, (change, verdict) in list(self._decided.items())[-_MOST_DECIDED:]
@@ -104,6 +104,9 @@ class ReviewProgress:
             )
             for place in places
         ]
+
+    def _decided_units(self) -> Iterable[tuple[Unit, ...]]:
+        return (change.units for change, _ in self._decided.values())
 
     def _numbered(self) -> dict[bytes, int]:
         """Return the number of each change, by turn, path and line."""

@@ -52,7 +52,11 @@ def test_decided_changes_are_counted_and_listed_whoever_decided(
     assert counts(server.queue()) == (1, 2, 3)
     server.decide("reject", keys=[second])
     server.decide("accept", keys=server.keys("b"))
-    assert counts(server.queue()) == (3, 0, 3)
+    assert [counts(server.queue()) for _ in range(2)] == [(3, 0, 3)] * 2
+    runner.done("undo")
+    assert counts(server.queue()) == (2, 1, 3)  # the same review goes on
+    server.decide("accept", keys=server.keys("b"))
+    assert [counts(server.queue()) for _ in range(2)] == [(3, 0, 3)] * 2
     wrote(3, "a", b"1\n", b"one\n")
     assert counts(server.queue()) == (0, 1, 1)  # the next review has begun
 

@@ -1,6 +1,7 @@
 """Routes that comment on changes and lines, answer and resolve comments, and claim edits."""
 
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from starlette.routing import Route
@@ -12,7 +13,18 @@ from cli.web.endpoints import Json, post
 from cli.web.request_fields import BadRequest, Fields, NotThere
 from cli.web.server_state import DecisionRequest, ServerState, Ticket
 from cli.web.shapes import at_path
-from objstore import Action, CallInfo, CasError, FileChanged, Origin, Selection, comment_shape
+from objstore import (
+    Action,
+    BlobId,
+    CallInfo,
+    CasError,
+    FileChanged,
+    Origin,
+    Selection,
+    comment_shape,
+    diff_lines,
+    shown_lines,
+)
 
 if TYPE_CHECKING:
     from objstore import CommentView, Workspace
@@ -40,7 +52,7 @@ def comment(server: ServerState, fields: Fields) -> Json:
             case "units":
                 view = comments.add_to_units(fields.units("units"), text, who=who)
             case "path":
-                view = _on_lines(workspace, fields.path("path"), fields.lines("lines"), text)
+                view = _on_lines(server, workspace, fields, text)
             case _:
                 number = fields.number("answers", least=1)
                 comments.get(number)
@@ -73,7 +85,11 @@ def claim(server: ServerState, fields: Fields) -> Json:
 # ---- inside
 
 
-def _on_lines(workspace: "Workspace", path: str, lines: tuple[int, int], text: str) -> "CommentView":
+def _on_lines(server: ServerState, workspace: "Workspace", fields: Fields, text: str) -> "CommentView":
+    path = fields.path("path")
+    lines = fields.lines("lines")
+    if any(lines) and fields.has("seen"):
+        lines = _where_now(workspace, Path(server.root) / path, lines, fields.text("seen"))
     add = partial(workspace.comments.add_to_lines, path, lines, text=text, who=reviewer())
     try:
         return add()
@@ -84,8 +100,27 @@ def _on_lines(workspace: "Workspace", path: str, lines: tuple[int, int], text: s
         return add()
 
 
+def _where_now(workspace: "Workspace", path: Path, lines: tuple[int, int], seen: str) -> tuple[int, int]:
+    """Return where lines of the state that was shown are now. `seen`: its blob.
+
+    Raises NotThere if one of them has changed.
+    """
+    try:
+        hunks = diff_lines(
+            shown_lines(workspace.history.text(BlobId(bytes.fromhex(seen)))), shown_lines(path.read_bytes())
+        )
+    except (ValueError, CasError, OSError):
+        return lines  # whatever is wrong with the file, the comment itself finds
+    if any(hunk.old_start < line <= hunk.old_start + hunk.old_count for hunk in hunks for line in lines):
+        raise NotThere("These lines have changed since you chose them. Choose them again; your text is kept.")
+    first, last = (
+        line + sum(hunk.new_count - hunk.old_count for hunk in hunks if hunk.old_start < line) for line in lines
+    )
+    return first, last
+
+
 ROUTES: Final[list[Route]] = [
-    post("/api/comment", comment, "keys", "units", "path", "lines", "answers", "text"),
+    post("/api/comment", comment, "keys", "units", "path", "lines", "seen", "answers", "text"),
     post("/api/comment/resolve", resolve, "number", "resolved"),
     post("/api/claim", claim, "edits", "session"),
 ]

@@ -1,7 +1,7 @@
 // Decisions and comments: what is sent, and what the outcome is in a person's words.
 
 /** @import {Decide, Outcome, Status} from "./types.d.ts" */
-/** @import {ShownChange, ShownFile} from "./state.js" */
+/** @import {CommentTarget, ShownChange, ShownFile} from "./state.js" */
 import { decide, post, Refused } from "./api.js";
 import { whereOf } from "./change_head.js";
 import { noteDecision, noteRedo, noteUndo } from "./progress.js";
@@ -275,8 +275,8 @@ export function commentOn(index) {
   if (!file?.all[index] || isReadOnly()) return;
   const lines = pickedRows().flatMap(({ n }) => (n === undefined ? [] : [n]));
   const on_lines = lines.length && !undecidedMoved(file);
-  /** @type {{ path: string, lines: [number, number] } | { keys: string[] }} */
-  const target = on_lines ? { path: file.path, lines: [lines[0], lines[lines.length - 1]] } : { keys: together(index).map((at) => file.all[at].key) };
+  /** @type {CommentTarget} */
+  const target = on_lines ? { path: file.path, lines: [lines[0], lines[lines.length - 1]], seen: file.blob_after } : { keys: together(index).map((at) => file.all[at].key) };
   const where = on_lines ? `${base(file.name)}, ${lines.length === 1 ? `line ${lines[0]}` : `lines ${lines[0]}–${lines[lines.length - 1]}`}` : `${base(file.name)}, ${whereOf(file.all[index])}`;
   set({ sheet: { kind: "comment", target, where } });
 }

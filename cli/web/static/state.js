@@ -7,6 +7,8 @@ import "./secret.js"; // first: it takes the secret out of the address
 import { useEffect, useState } from "./vendor/preact-htm.js";
 import { parsed } from "./routes.js";
 
+/** What a comment is about: changes, or lines of the state of a file that was shown, `seen`. @typedef {{ keys: string[] } | { path: string, lines: [number, number], seen: string }} CommentTarget */
+
 /**
  * An open dialog. `again` repeats the request with the answer that the person chose; `what` says in words what was asked for.
  * @typedef {(extra: object) => void} Again
@@ -19,7 +21,7 @@ import { parsed } from "./routes.js";
  *   | { kind: "restore", message: string, effects: { name: string, words: string }[], again: Again }
  *   | { kind: "edits", units: string[] }
  *   | { kind: "split", units: string[], where: string }
- *   | { kind: "comment", where: string, target: { keys: string[] } | { path: string, lines: [number, number] } }
+ *   | { kind: "comment", where: string, target: CommentTarget }
  *   | { kind: "reject", keys: string[], where: string, name: string }
  *   | { kind: "whole", what: "file" | "turn", turn: number }
  *   | { kind: "messages" }

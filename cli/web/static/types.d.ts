@@ -303,7 +303,7 @@ export interface Conflict {
 }
 
 /** POST /api/seen {keys: Key[], on_screen: OnScreen}: {unshown: Key[]}. Marks the changes that were wholly on the screen, not the `unshown`. */
-/** POST /api/comment {keys | units | path+lines, text}, or {answers: number, text}: Comment. */
+/** POST /api/comment {keys | units | path+lines, text}, or {answers: number, text}: Comment. `seen`: the blob whose lines they are. */
 /** POST /api/comment/resolve {number, resolved: boolean}: Comment. */
 /** POST /api/claim {edits: number[], session: number | null}: Outcome. */
 

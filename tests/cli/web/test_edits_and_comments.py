@@ -147,6 +147,21 @@ def test_a_comment_is_shown_at_its_change_and_answered_and_resolved(
         assert workspace.comments.get(made["comment"]).comment.text == "Why <b>shout</b>?"
 
 
+def test_a_comment_on_lines_follows_them_though_the_file_changed_since_they_were_shown(
+    edited: CommandRunner, server: ReviewServer
+) -> None:
+    shown = server.file("a")
+    about = {"path": shown["path"], "seen": shown["blob_after"]}
+    edited.edit("a", b"7\n", b"6a\n6b\n7\n")
+    made = server.post("/api/comment", **about, lines=[8, 9], text="Why?")
+    assert (made["line"], made["line_count"]) == (9, 2)
+    edited.edit("a", b"8\n", b"eight\n")
+    refused = server.client.post("/api/comment", json={**about, "lines": [8, 9], "text": "Why?"})
+    assert refused.status_code == 404
+    assert "have changed since you chose them" in refused.json()["error"]
+    assert server.post("/api/comment", **about, lines=[1, 1], text="And this?")["line"] == 0
+
+
 def test_a_comment_on_nothing_is_refused(edited: CommandRunner, server: ReviewServer) -> None:
     wrong: list[tuple[dict[str, object], int]] = [
         ({"text": "x"}, 400),

@@ -70,15 +70,15 @@ def change_words(file: "NetFile", change: "NetChange") -> str:
         case "move":
             return f"moved from {shown_name(file.path_before)}"
         case "mode":
-            return f"mode {file.mode_before:04o} -> {file.mode:04o}"
+            return f"mode {file.mode_before:04o} → {file.mode:04o}"
         case "encoding":
-            return f"encoding {file.forms[0].words} -> {file.forms[1].words}"
+            return f"encoding {file.forms[0].words} → {file.forms[1].words}"
         case "create":
             return "new link" if file.mode == LINK_MODE else f"new file of {_bytes(file.size)}"
         case "delete":
             return "link deleted" if file.mode_before == LINK_MODE else f"file of {_bytes(file.size_before)} deleted"
         case "content":
-            return f"{_bytes(file.size_before)} -> {_bytes(file.size)}"
+            return f"{_bytes(file.size_before)} → {_bytes(file.size)}"
         case "newline":
             is_lost = change.removed.endswith(b"\n")
             return f"the last line has {'lost' if is_lost else 'gained'} its newline"

@@ -321,6 +321,6 @@ def _what_happened(server: ServerState, workspace: "Workspace", error: ChangesGo
                 decided[unit] = status
     if decided:
         words = " and ".join(sorted({status.value for status in decided.values()}))
-        units = shown_units(sorted(decided))
-        return f"Decided elsewhere meanwhile: {units} {'is' if len(decided) == 1 else 'are'} {words} now."
+        they = "it is" if len(error.keys) == 1 else "they are"
+        return f"Decided elsewhere meanwhile: {they} {words} now."
     return str(error)

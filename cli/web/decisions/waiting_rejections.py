@@ -54,7 +54,7 @@ def decided_or_asked(server: ServerState, request: DecisionRequest, running: str
                     calls = [call for call in calls if _may_change(server.root, call, found.paths)]
                     wanted = running or _setting(server.root)
                     if calls and wanted == "ask":
-                        words = "An agent is at work and may change what you reject."
+                        words = "It may change what you reject."
                         return {
                             "outcome": "running",
                             "message": words,

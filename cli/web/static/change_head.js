@@ -43,9 +43,9 @@ export function titleOf(file, index) {
   return `Change ${index + 1} of ${file.all.length}, ${whereOf(change)}${lines}${state && `, ${state}`}`;
 }
 
-/** Return the turns of a change in words, such as "Turn 1 and 7". @param {ShownChange} change */
+/** Return the turns of a change in words, such as "Turns 1 and 7". @param {ShownChange} change */
 export function turnsOf(change) {
-  return change.turns.length ? `Turn ${listed(change.turns.slice(0, 6).map(String))}` : "";
+  return change.turns.length ? `${change.turns.length === 1 ? "Turn" : "Turns"} ${listed(change.turns.slice(0, 6).map(String))}` : "";
 }
 
 /** Return the heading of a change. @param {ShownFile} file @param {number} index @param {HeadLook} look @param {HeadActs} acts */

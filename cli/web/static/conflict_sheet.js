@@ -17,6 +17,8 @@ export function ConflictSheet({ sheet: { outcome, again, what }, close }) {
   const way = ways.find((one) => one.name === name) ?? ways[0];
   const all = [...new Map(outcome.conflicts.map((conflict) => [`${conflict.unit} ${conflict.needs} ${conflict.line}`, conflict])).values()];
   const needs = [...new Set(all.map(({ unit, needs: others }) => `${unit} needs ${others.join(", ")}`))];
+  if (outcome.accept_first.length) needs.push(`to keep them, accept ${outcome.accept_first.join(", ")} first`);
+  if (outcome.reject_first.length) needs.push(`or reject ${outcome.reject_first.join(", ")} first`);
   const go = () => (way.answer ? again({ ...way.answer, ticket: outcome.ticket }) : close());
   const later = new Set(all.map(({ unit }) => unit.split(":")[0])).size;
   const foot = html`<span class="small dim grow">${short(needs.join("; "), 200)}</span>
@@ -25,8 +27,6 @@ export function ConflictSheet({ sheet: { outcome, again, what }, close }) {
   return html`<${Dialog} title=${`${counted(later, "edit")} ${later === 1 ? "needs" : "need"} this`} close=${close} foot=${foot}>
     <p class="dim">Nothing has changed yet. These edits are built on it, so it can’t go while they stay:</p>
     ${all.map((conflict) => html`<${Need} key=${`${conflict.unit} ${conflict.line}`} conflict=${conflict} />`)}
-    ${outcome.accept_first.length > 0 && html`<p class="small dim">To keep them, accept ${outcome.accept_first.join(", ")} first.</p>`}
-    ${outcome.reject_first.length > 0 && html`<p class="small dim">Or reject ${outcome.reject_first.join(", ")} first.</p>`}
     <h3 id="ways">What should happen?</h3>
     <div role="radiogroup" aria-labelledby="ways">${ways.map((one) => html`<label class="choice" key=${one.name}><input type="radio" name="way" checked=${one.name === name} onChange=${() => choose(one.name)} />
       <span><b>${one.words}</b><span class="dim small">${one.what}</span>

@@ -62,7 +62,7 @@ export function paint(into, row, marks, look) {
   const words = row.w ?? [];
   for (const [start, end, classes, is_word] of spans(row.t.length, words, marks)) {
     const text = row.t.slice(start, end);
-    const is_space = is_word ? look.is_space || !text.trim() : look.is_space && row.k !== " " && !words.length;
+    const is_space = is_word ? look.is_space || isBlank(row.t, words, start) : look.is_space && row.k !== " " && !words.length;
     const drawn = is_space ? spaces(text) : [text];
     if (classes) pieces.push(element("span", { class: classes }, ...drawn));
     else pieces.push(...drawn);
@@ -76,6 +76,12 @@ export function paint(into, row, marks, look) {
   into.classList.toggle("huge", row.t.length > HUGE);
   const deep = Math.min(DEEPEST, columns(row.t));
   if (deep) into.style.setProperty("--i", String(deep));
+}
+
+/** Return whether the differing word at a place is white space alone: syntax marks divide words. @param {string} text @param {readonly (readonly [number, number])[]} words @param {number} at */
+function isBlank(text, words, at) {
+  const [start, end] = words.find((word) => word[0] <= at && at < word[1]) ?? [at, at];
+  return !text.slice(start, end).trim();
 }
 
 /** Return the columns of a line's indentation. @param {string} text */

@@ -13,6 +13,7 @@ import { headElement, titleOf } from "./change_head.js";
 import { paint, paired, pairElement, rowElement } from "./diff_rows.js";
 import { button, element } from "./elements.js";
 import { iconElement } from "./icons.js";
+import { InView } from "./in_view.js";
 import { pickLines } from "./picking.js";
 import { sectionsOf, WHOLE } from "./sections.js";
 import { sameChange } from "./shown_file.js";
@@ -68,6 +69,7 @@ export class DiffView {
     this.visible = new IntersectionObserver((entries) => this.coloured(entries), { root: pane, rootMargin: "200px 0px" });
     /** @type {Map<Element, Section>} */
     this.sections = new Map();
+    this.in_view = new InView(pane, () => this.reveal(this.cursor));
     this.endPicking = pickLines(body, (picked) => this.acts?.pick(picked));
   }
 
@@ -75,6 +77,7 @@ export class DiffView {
   close() {
     this.near.disconnect();
     this.visible.disconnect();
+    this.in_view.close();
     this.endPicking();
   }
 
@@ -95,6 +98,7 @@ export class DiffView {
     this.build(file, seen);
     if (old && place) this.put(place, seen);
     if (had_focus) this.changes.get(cursor)?.[0].focus({ preventScroll: true });
+    this.in_view.watch(this.changes.get(cursor)?.[0]);
   }
 
   /** Make the sections, and draw those next to the change on the screen. @param {ShownFile} file @param {number} seen its index */
@@ -331,7 +335,7 @@ export class DiffView {
   /** @param {number} hidden @param {() => void} open */
   fold(hidden, open) {
     const made = button("", open, { class: "fold" });
-    made.append(iconElement("split"), `${counted(hidden, "line")} not shown`);
+    made.append(iconElement("split"), counted(hidden, "unchanged line"));
     return made;
   }
 
@@ -393,10 +397,16 @@ export class DiffView {
     this.again(index);
     const made = this.changes.get(index)?.[0];
     if (!made) return;
-    const pane = this.pane.getBoundingClientRect();
-    const top = made.getBoundingClientRect().top - pane.top;
-    if (!this.isWhole(index) || top > pane.height * 0.8) this.pane.scrollTop += top - Math.min(pane.height * 0.15, 120);
+    this.reveal(index);
+    this.in_view.watch(made);
     if (focus) made.focus({ preventScroll: true });
+  }
+
+  /** Scroll to a change that is drawn, if it isn't wholly on the screen. @param {number} index */
+  reveal(index) {
+    const pane = this.pane.getBoundingClientRect();
+    const top = (this.changes.get(index)?.[0].getBoundingClientRect().top ?? pane.top) - pane.top;
+    if (!this.isWhole(index) || top > pane.height * 0.8) this.pane.scrollTop += top - Math.min(pane.height * 0.15, 120);
   }
 
   /** Scroll to the section of a row, and draw it. @param {number} row @param {number} index of its change */

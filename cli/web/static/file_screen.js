@@ -10,7 +10,7 @@ import { Icon } from "./icons.js";
 import { askWhole, ownTurn, showEdits, splitCurrent } from "./keys.js";
 import { Menu } from "./menu.js";
 import { Middle, sessionName } from "./queue.js";
-import { drawIn, goTo, move, pick, pickedRows, redraw, seeCurrent } from "./review.js";
+import { drawIn, goTo, has_columns, move, pick, pickedRows, redraw, seeCurrent } from "./review.js";
 import { blameAddress, timelineAddress } from "./routes.js";
 import { secret } from "./secret.js";
 import { undecided } from "./shown_file.js";
@@ -35,10 +35,10 @@ export function FileScreen() {
   }, [document, turn]);
   const is_rendered = is_here && tab === "rendered" && isRenderable(file);
   return html`<main class="file" id="file" tabindex="-1">
-    ${is_here && file ? html`<${FileHead} file=${file} /><${ChangeBar} file=${file} /><${WhyLine} />`
+    ${is_here && file ? html`<${FileHead} file=${file} /><${ChangeBar} file=${file} />${has_columns.matches && html`<${WhyLine} />`}`
       : html`<header class="file-head"><a class="b icon plain phone-only" href="#/" aria-label="Back to the queue"><${Icon} name="back" /></a><p class="dim" role="status">${file_error || "Loading …"}</p></header>`}
     <div class="scroll" ref=${pane} tabindex="0" role="region" aria-label="The file">
-      ${is_here && file && html`<${Notes} file=${file} />`}
+      ${is_here && file && html`${!has_columns.matches && html`<${WhyLine} />`}<${Notes} file=${file} />`}
       ${is_rendered && html`<iframe class="rendered" sandbox="" title=${`${file.name} rendered, before and after`}
         src=${address("/rendered", { document, turn, secret: secret() })}></iframe>`}
       <div key=${`${document}:${turn}`} class="code" ref=${body} hidden=${is_rendered || (!is_here && !!file_error)}></div>
@@ -71,7 +71,7 @@ function FileHead({ file }) {
     { words: "Copy the path", act: () => copy(file.name, "the path") },
   ];
   return html`<header class="file-head"><a class="b icon plain phone-only" href="#/" aria-label="Back to the queue"><${Icon} name="back" /></a>
-    <h1 class="path mid" title=${file.name}><span>${file.name.slice(0, at)}</span><b>${file.name.slice(at)}</b></h1>
+    <h1 class="path mid" title=${file.name}><span>${file.name.slice(0, at)}</span><b><${Middle} text=${file.name.slice(at)} /></b></h1>
     ${file.lines_added + file.lines_removed > 0 && html`<span class="more"><${Counts} added=${file.lines_added} removed=${file.lines_removed} /></span>`}
     ${decided > 0 && html`<span class="pill more wide-only">${decided} of ${file.all.length} decided</span>`}
     <span class="grow"></span><span class="phone-only"><${Progress} /></span>
@@ -121,10 +121,20 @@ function changeItems(change, why) {
     { words: "Split…", letter: "s", act: splitCurrent, why },
     { words: "Single edits…", letter: "e", act: showEdits },
     { words: "Mark as seen", letter: ".", act: seeCurrent, why },
+    ...(has_columns.matches ? [] : [{ words: "Who and why", act: showWhy }]),
     { words: "The rest of the file…", letter: "f", act: () => askWhole("file"), why: readOnly() },
     { words: "The whole turn…", letter: "t", act: () => askWhole("turn"), why: readOnly() || (ownTurn() ? "" : "No turn is known that made this change.") },
     { words: `Copy its name, ${units.length > 20 ? `${units.slice(0, 18)}…` : units}`, act: () => copy(units, "its name") },
   ];
+}
+
+/** Show on a phone who made the change and why, above the file's rows. */
+function showWhy() {
+  const line = /** @type {HTMLDetailsElement | null} */ (document.querySelector(".why-line"));
+  if (!line) return;
+  line.open = true;
+  line.scrollIntoView({ block: "start" });
+  line.querySelector("summary")?.focus({ preventScroll: true });
 }
 
 /** How many lines are chosen. */
@@ -135,8 +145,8 @@ function PickedWords() {
 
 /** A button of the bar, with its key. @param {{ letter: string, words: string, icon: string, act: () => unknown, kind?: string, why?: string }} properties */
 function Act({ letter, words, icon, act, kind = "", why = "" }) {
-  return html`<button type="button" class=${`b desk ${words.toLowerCase()}`} onClick=${act} disabled=${!!why} title=${why || null}
-    aria-keyshortcuts=${letter}><span class=${kind || null}><${Icon} name=${icon} /></span>${words} <kbd aria-hidden="true">${letter}</kbd></button>`;
+  return html`<button type="button" class=${`b desk ${words.toLowerCase()}`} onClick=${act} disabled=${!!why} title=${why || words}
+    aria-keyshortcuts=${letter}><span class=${kind || null}><${Icon} name=${icon} /></span><span class="word">${words}</span> <kbd aria-hidden="true">${letter}</kbd></button>`;
 }
 
 /** The decisions at the thumb. @param {{ file: ShownFile }} properties */
@@ -184,7 +194,7 @@ function facts(file) {
   const said = [];
   if (file.name_before) said.push(`was ${file.name_before}`);
   if (file.mode_before && file.mode_after && file.mode_after !== file.mode_before) said.push(`mode ${octal(file.mode_before)} → ${octal(file.mode_after)}`);
-  if (file.kind === "binary" || file.kind === "image") said.push(`${file.kind}, ${size(file.size_before)} → ${size(file.size_after)}`);
+  if (file.kind === "binary" || file.kind === "image") said.push(file.kind);
   return said;
 }
 

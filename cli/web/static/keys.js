@@ -8,7 +8,7 @@ import { say, set, state } from "./state.js";
 /** Where a key is text. */
 const FIELDS = "input:not([type=range], [type=checkbox], [type=radio]), textarea, select";
 
-/** @typedef {{ key: string, words: string, act: () => unknown }} Key */
+/** A key. `leads_to_text`: what is typed after it is text, and no key. `waits`: false if nothing needs to be loaded for it. @typedef {{ key: string, words: string, act: () => unknown, leads_to_text?: boolean, waits?: boolean }} Key */
 
 /** @type {Key[]} */
 export const KEYS = [
@@ -18,8 +18,8 @@ export const KEYS = [
   { key: "K", words: "previous file", act: () => moveFile(-1) || say("That was the first file.") },
   { key: "a", words: "accept this change", act: () => onChange(() => decideOn("accept", state.cursor)) },
   { key: "x", words: "reject this change", act: () => onChange(() => decideOn("reject", state.cursor)) },
-  { key: "X", words: "reject it, and say why", act: () => onChange(() => rejectWithReason(state.cursor)) },
-  { key: "c", words: "comment on this change, or on the lines that are chosen", act: () => onChange(() => commentOn(state.cursor)) },
+  { key: "X", words: "reject it, and say why", act: () => onChange(() => rejectWithReason(state.cursor)), leads_to_text: true },
+  { key: "c", words: "comment on this change, or on the lines that are chosen", act: () => onChange(() => commentOn(state.cursor)), leads_to_text: true },
   { key: "s", words: "split this change", act: () => onChange(splitCurrent) },
   { key: "e", words: "show the single edits that make it", act: () => onChange(showEdits) },
   { key: ".", words: "mark it seen; it stays to decide", act: () => onChange(seeCurrent) },
@@ -27,10 +27,10 @@ export const KEYS = [
   { key: "U", words: "redo what was undone", act: redo },
   { key: "t", words: "the whole turn: then a accepts, x rejects", act: () => askWhole("turn") },
   { key: "f", words: "the whole file: then a accepts, x rejects", act: () => askWhole("file") },
-  { key: "/", words: "search the queue: files and prompts", act: () => document.querySelector(".queue input")?.dispatchEvent(new Event("wanted")) },
+  { key: "/", words: "search the queue: files and prompts", act: filterQueue, leads_to_text: true, waits: false },
   { key: "b", words: "blame: the prompt of each line of this file", act: blame },
   { key: "h", words: "history: the timeline of this file, or of all", act: timeline },
-  { key: "H", words: "search the history: text, paths, prompts", act: () => goTo(searchAddress("", "text")) },
+  { key: "H", words: "search the history: text, paths, prompts", act: () => goTo(searchAddress("", "text")), leads_to_text: true, waits: false },
   { key: "Shift ↓", words: "choose lines, from the first of the change on; Shift ↑: one less", act: () => pickMore(1) },
   { key: "?", words: "show all keys", act: () => set({ sheet: { kind: "keys" } }) },
   { key: "q", words: "leave: what is decided is recorded already", act: () => goTo("#/done") },
@@ -53,7 +53,8 @@ export function listenToKeys() {
     const found = keyOf(event);
     if (!found) return;
     event.preventDefault();
-    kept.push(found);
+    if (found.act === filterQueue && filterField()?.checkVisibility()) filterQueue();
+    else if (!kept.at(-1)?.leads_to_text) kept.push(found);
     pump();
   });
 }
@@ -72,12 +73,12 @@ async function pump() {
   is_pumping = true;
   try {
     for (let next = kept.shift(); next; next = kept.shift()) {
-      if (!state.queue || !state.file || isActing()) await settled();
+      if (next.waits !== false && (!state.queue || !state.file || isActing())) await settled();
       const { said, sheet } = state;
       if (sheet?.kind === "whole" && (next.key === "a" || next.key === "x")) await decideOnWhole(next.key === "a" ? "accept" : "reject", sheet.what, sheet.turn);
       else await next.act();
       const is_failure = state.said !== said && state.said?.is_failure;
-      if (is_failure || (state.sheet && state.sheet.kind !== "whole")) kept.length = 0; // they were not meant for this
+      if (is_failure || next.leads_to_text || (state.sheet && state.sheet.kind !== "whole")) kept.length = 0; // they were not meant for this
     }
   } finally {
     is_pumping = false;
@@ -139,6 +140,17 @@ export function askWhole(what) {
 export function decideOnWhole(action, what, turn) {
   set({ sheet: null });
   return what === "file" ? decideOnFile(action) : decideOnTurn(action, turn);
+}
+
+/** @returns {HTMLElement | null} */
+function filterField() {
+  return document.querySelector(".queue input");
+}
+
+/** Go to the field that filters the queue, also where the queue is not on the screen. */
+function filterQueue() {
+  if (!filterField()?.checkVisibility()) goTo("#/");
+  queueMicrotask(() => filterField()?.dispatchEvent(new Event("wanted")));
 }
 
 function blame() {

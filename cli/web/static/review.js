@@ -19,7 +19,7 @@ import { say, set, state } from "./state.js";
 
 const is_wide = matchMedia("(min-width: 1100px)");
 /** From this width on, the queue and a file are both on the screen. */
-const has_columns = matchMedia("(min-width: 700px)");
+export const has_columns = matchMedia("(min-width: 700px)");
 
 /** A file as it is reviewed: all its changes, or those of one turn. @typedef {{ document: number, turn: number | null }} Stop */
 
@@ -58,6 +58,7 @@ export function redraw() {
 }
 
 is_wide.addEventListener("change", redraw);
+has_columns.addEventListener("change", () => set({}));
 
 // ---- refreshing
 

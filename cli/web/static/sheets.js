@@ -104,7 +104,7 @@ function Running({ sheet: { outcome, again } }) {
     <button type="button" class="b main" onClick=${() => again({ running: "wait" })}>Wait for the end of the turn</button>`;
   return html`<${Dialog} title="An agent is at work" kind="narrow" close=${closeSheet} foot=${foot}>
     <p class="dim">${outcome.message}</p>
-    <ul class="effects">${outcome.calls.map(({ client, tool, began, names }) => html`<li>${client || "An agent"} runs ${tool}, since ${ago(began)}${names.length ? `: ${names.join(", ")}` : ""}</li>`)}</ul>
+    <ul class="effects">${outcome.calls.map(({ client, tool, began, names }) => html`<li>${client || "An agent"} runs ${tool}, begun ${ago(began)}${names.length ? `: ${names.join(", ")}` : ""}</li>`)}</ul>
   <//>`;
 }
 

@@ -5,12 +5,10 @@
 import { button, element } from "./elements.js";
 import { clockOrDay } from "./words.js";
 
-const STATES = { open: "not sent yet", sent: "sent", answered: "answered", resolved: "resolved" };
-
 /** Return the element of a comment, with its answers, a field and a button. @param {Comment} comment @param {HeadActs} acts @returns {HTMLElement} */
 export function threadElement(comment, acts) {
   const box = element("div", { class: "thread", role: "group", "aria-label": `Comment ${comment.comment}` });
-  box.append(article(comment, STATES[comment.state]), ...comment.answers.map((answer) => article(answer, "answer")));
+  box.append(article(comment, comment.state), ...comment.answers.map((answer) => article(answer, "answer")));
   if (!acts.read_only) box.append(form(comment, acts));
   return box;
 }

@@ -24,7 +24,7 @@ export function WholeSheet({ sheet: { what, turn: number }, close }) {
   const foot = html`<span class="grow"></span><button type="button" class="b" onClick=${close}>Cancel</button>
     <button type="button" class="b" onClick=${act("accept")} aria-keyshortcuts="a"><span class="yes"><${Icon} name="check" /></span>Accept ${counted(changes, "change")} <kbd class="desk" aria-hidden="true">a</kbd></button>
     <button type="button" class="b" onClick=${act("reject")} aria-keyshortcuts="x"><span class="nay"><${Icon} name="cross" /></span>Reject ${counted(changes, "change")} <kbd class="desk" aria-hidden="true">x</kbd></button>`;
-  return html`<${Dialog} title=${what === "file" ? "The rest of the file" : `The whole of turn ${number}`} kind="narrow" close=${close} foot=${foot} onKey=${pressed}>
+  return html`<${Dialog} title=${what === "file" ? "The rest of the file" : `The whole of turn ${number}`} close=${close} foot=${foot} onKey=${pressed}>
     ${what === "file" ? html`<p><b class="mono">${file?.name}</b>: ${counted(changes, "change")} left to decide, of all turns.</p>`
       : html`<p>${short(turn?.prompt ?? "", 400)}</p><p class="dim">${counted(changes, "change")} left, in ${counted(names.length, "file")}. Files that other turns changed too keep those changes.</p>
         <ul class="effects small">${names.slice(0, 30).map((name) => html`<li key=${name} class="mono">${name}</li>`)}${names.length > 30 && html`<li>and ${counted(names.length - 30, "more file")}</li>`}</ul>`}

@@ -1,6 +1,6 @@
 // Who made the current change, and why: the prompts behind its lines, what a rejection takes along, and earlier edits.
 
-/** @import {Author, EditSummary, Rejection, Writer} from "./types.d.ts" */
+/** @import {Author, Comment, EditSummary, Rejection, Writer} from "./types.d.ts" */
 /** @import {ShownChange, ShownFile} from "./state.js" */
 import { get, Refused } from "./api.js";
 import { Icon } from "./icons.js";
@@ -11,6 +11,8 @@ import { clock, clockOrDay, counted, listed, short } from "./words.js";
 /** Milliseconds for which a change is current before its rejection is tried out: who goes on at once needs none. */
 const PATIENCE = 150;
 const MOST_STEPS = 12;
+/** Characters of a prompt that are shown at once: what is below stays on the screen. */
+const MOST_OF_PROMPT = 600;
 
 /** At the right, from 1,280 pixels on. */
 export function WhyColumn() {
@@ -45,7 +47,7 @@ function Why() {
     ${change.verdict && html`<section><h2>Decided</h2><p>You ${change.verdict} it. <kbd>u</kbd> undoes the newest decision; Reopen is in its heading.</p></section>`}
     ${!change.verdict && html`<section class="rejecting"><h2>If you reject it</h2><p>${rejection?.words || rejectionWords(change)}</p>${rejection && html`<${Along} rejection=${rejection} />`}</section>`}
     ${steps.length > 0 && html`<section><h2>These lines before</h2><ol class="steps">${steps.slice(0, MOST_STEPS).map((edit) => html`<li key=${edit.seq}><${Step} edit=${edit} /></li>`)}</ol></section>`}
-    ${change.comments.length > 0 && html`<section><h2>Comments</h2><p>${counted(change.comments.length, "comment")}, ${listed([...new Set(change.comments.map((/** @type {{ state: string }} */ one) => one.state))])}.</p></section>`}
+    ${change.comments.length > 0 && html`<section><h2>Comments</h2><p>${counted(change.comments.length, "comment")}, ${listed([...new Set(change.comments.map((/** @type {Comment} */ one) => one.state))])}.</p></section>`}
   </div>`;
 }
 
@@ -55,11 +57,13 @@ const WROTE = { agent: "An agent wrote it", person: "A person wrote it", formatt
 /** The prompt, or the person, behind some lines. @param {{ file: ShownFile, change: ShownChange, writer: Writer, is_first: boolean }} properties */
 function Asked({ file, change, writer, is_first }) {
   const author = file.authors[writer.author];
+  const [is_whole, show] = useState(false);
   if (!author) return null;
+  const prompt = is_whole || author.prompt.length <= MOST_OF_PROMPT ? author.prompt : `${author.prompt.slice(0, MOST_OF_PROMPT).trimEnd()}…`;
   const title = author.turn ? `Turn ${author.turn} asked` : WROTE[author.origin];
   const lines = change.writers.length > 1 ? linesOf(file, change, writer) : "";
   return html`<section><h2>${title} ${lines && html`<span class="dim">for ${lines}</span>`}</h2>
-    ${author.prompt ? html`<blockquote class=${is_first ? null : "second"}>${author.prompt}</blockquote>` : !author.turn && author.origin === "unattributed" && html`<p class="dim">No call of an agent is known to have made it.</p>`}
+    ${author.prompt ? html`<blockquote class=${is_first ? null : "second"}>${prompt}</blockquote>${prompt !== author.prompt && html`<button type="button" class="b plain" onClick=${() => show(true)}>Show all of the prompt</button>`}` : !author.turn && author.origin === "unattributed" && html`<p class="dim">No call of an agent is known to have made it.</p>`}
     <dl class="facts"><dt>${author.session ? "Session" : "By"}</dt><dd>${author.who}${author.model && ` · ${author.model}`}</dd>
       <dt>Written</dt><dd><time title=${clock(author.timestamp)}>${clockOrDay(author.timestamp)}</time>, ${writer.edits.length === 1 ? "edit" : "edits"} ${listed(writer.edits.slice(0, 6).map(String))}${writer.edits.length > 6 && " …"}</dd></dl></section>`;
 }

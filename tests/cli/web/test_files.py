@@ -185,11 +185,11 @@ def test_facts_that_no_row_shows_are_in_words(runner: CommandRunner, server: Rev
     shown = server.file("b")
     assert [(change["kind"], change["words"]) for change in shown["all"]] == [
         ("move", "moved from a"),
-        ("mode", "mode 0644 -> 0755"),
+        ("mode", "mode 0644 → 0755"),
     ]
     assert (shown["rows"], shown["total"], shown["name_before"]) == ([], 0, "a")
     binary = server.file("bin.png")
-    assert (binary["kind"], binary["all"][0]["words"]) == ("image", "4 bytes -> 6 bytes")
+    assert (binary["kind"], binary["all"][0]["words"]) == ("image", "4 bytes → 6 bytes")
     assert len(binary["blob_after"]) == 64
 
 

@@ -201,7 +201,7 @@ def test_white_space_that_is_the_change_is_drawn_and_never_folded(reading: Revie
 
 def test_gaps_open(reading: ReviewPage) -> None:
     reading.file("shop/cart.py")
-    reading.page.get_by_role("button", name="lines not shown").first.click()
+    reading.page.get_by_role("button", name="unchanged lines").first.click()
     expect(reading.page.locator(".code")).to_contain_text("Carts: what a customer wants")
     numbers = reading.page.eval_on_selector_all(".r.same .n.old", "all => all.map(each => each.textContent)")
     assert numbers[0] == "1"

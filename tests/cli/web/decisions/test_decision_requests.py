@@ -380,7 +380,7 @@ def test_a_change_that_was_decided_in_the_terminal_is_not_decided_again(
     outcome = server.decide("reject", keys=[first])
     assert outcome == {
         "outcome": "overtaken",
-        "message": "Decided elsewhere meanwhile: hunk 2:1 is accepted now.",
+        "message": "Decided elsewhere meanwhile: it is accepted now.",
     }
     assert edited.statuses()["2:1"] is Status.ACCEPTED
 

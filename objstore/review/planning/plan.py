@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from objstore.disk.file_changes.apply import FileStep
 from objstore.model.results import FileEffect
-from objstore.values.fastclass import variable
+from objstore.values.fastclass import field, variable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +18,19 @@ if TYPE_CHECKING:
     from objstore.review.planning.kept_lines import LineKeeper
     from objstore.review.planning.marker_files import MarkerWriter
 
-__all__ = ["Plan"]
+__all__ = ["DecidedUnits", "Plan"]
+
+
+@variable
+class DecidedUnits:
+    """What a decision does to units, gathered document by document. A unit may be in several of these."""
+
+    named: dict[DocumentId, dict[Unit, Status]]  # what was asked for; then, of that, what can be done
+    added: list[Unit] = field(default_factory=list)  # decided in addition: dependents, amendments, formatting
+    unchanged: dict[Unit, Unit] = field(default_factory=dict)  # keeps its status: the unit because of which it does
+    restated: dict[Unit, Status] = field(default_factory=dict)  # recorded even where the status stays the same
+    unmarked: list[Seq] = field(default_factory=list)  # edits whose conflict markers are removed
+    returned: list[Unit] = field(default_factory=list)  # decided only because these markers are removed
 
 
 @variable

@@ -33,7 +33,7 @@ from objstore.review.planning.kept_lines import LineKeeper
 from objstore.review.planning.marker_files import MarkerWriter
 from objstore.review.planning.marker_removal import without_markers
 from objstore.review.planning.path_conflicts import find_path_conflicts
-from objstore.review.planning.plan import Plan
+from objstore.review.planning.plan import DecidedUnits, Plan
 from objstore.review.planning.replay_check import find_doubt, live_units
 from objstore.review.planning.ways_out import WaysOut
 from objstore.storage.index.rows import Tip
@@ -136,67 +136,51 @@ class Planner:
         discarded = self._record_external(documents, on_external, expected)
         statuses_only = self._without_effect(self._by_document(verdicts))
         documents = [document for document in documents if document not in statuses_only]
-        before: dict[DocumentId, bytes] = {}
-        for document in documents:
-            self.journal.progress("documents", len(before), len(documents))
-            self._document(document)
-            before[document] = self._before[document]
-        cascaded: list[Unit] = []
+        before = self._statuses_before(documents)
+        decided = DecidedUnits(named=self._by_document(dict(verdicts) | dict.fromkeys(discarded, Status.REJECTED)))
         marker = MarkerWriter(self.journal, self.batch, self._external)
         keeper = LineKeeper(self.journal, self.batch, self._origin)
-        unmarked: list[Seq] = []
-        restated: dict[Unit, Status] = {}  # verdicts to record even where the status stays the same
-        returned: list[Unit] = []
-        left: dict[Unit, Unit] = {}  # units that keep their status
-        given = self._by_document(dict(verdicts) | dict.fromkeys(discarded, Status.REJECTED))
         for loaded in map(self._document, documents):
-            named = {unit: status for unit, status in given.get(loaded.id, {}).items() if loaded.knows(unit)}
-            named, kept = self._without_left_units(loaded, named, is_new=is_new)
-            left |= kept
-            given[loaded.id] = named
-            rest = without_markers(self.journal, loaded, named, before=self.before, is_new=is_new)
-            unmarked += rest.unmarked
-            restated |= named if rest.unmarked or not is_new else {}
-            returned += rest.returned
-            cascaded += rest.amendments
+            left = self._without_markers(loaded, decided, is_new=is_new)
             if cascade:
-                cascaded += loaded.set_with_dependents(rest.verdicts)
+                decided.added += loaded.set_with_dependents(left)
             elif markers:
-                cascaded += marker.set_statuses(loaded, rest.verdicts)
+                decided.added += marker.set_statuses(loaded, left)
             elif keeps_lines:
-                cascaded += keeper.set_statuses(loaded, rest.verdicts)
+                decided.added += keeper.set_statuses(loaded, left)
             else:
-                loaded.set_statuses(rest.verdicts)
-                cascaded += self._reject_formatting(loaded, rest.verdicts) if is_new else ()
-        if not (statuses_only or any(given.values())):
-            self._refuse_to_leave_all(left)
+                loaded.set_statuses(left)
+                decided.added += self._reject_formatting(loaded, left) if is_new else ()
+        if not (statuses_only or any(decided.named.values())):
+            self._refuse_to_leave_all(decided.unchanged)
         conflicts = [conflict for document in documents for conflict in self._document(document).conflicts()]
-        conflicts += self._path_conflicts(documents, {unit for share in given.values() for unit in share})
+        conflicts += self._path_conflicts(documents, {unit for named in decided.named.values() for unit in named})
         # An undo or redo leads back to an earlier text, which is not in doubt.
         for document in documents if is_new and not conflicts else ():
             doubt = self._doubt(document, before[document])
             while doubt is not None and cascade:
-                cascaded += self._reject_with_dependents(self._document(document), doubt)
+                decided.added += self._reject_with_dependents(self._document(document), doubt)
                 doubt = self._doubt(document, before[document])
             conflicts += [] if doubt is None else [doubt]
         if conflicts:
-            return self._refused(conflicts, before, given, is_new=is_new)
-        changes = {document: self._document(document).changed_since(before[document]) for document in documents}
-        changed = {unit: status for share in (statuses_only | changes).values() for unit, status in share.items()}
+            return self._refused(conflicts, before, decided.named, is_new=is_new)
+        by_text = {document: self._document(document).changed_since(before[document]) for document in documents}
+        changed = {unit: status for each in (statuses_only | by_text).values() for unit, status in each.items()}
+        unchanged = tuple(decided.unchanged.items())
         return Plan(
-            verdicts=restated | changed,
-            cascaded=tuple(unit for unit in cascaded if unit in changed),
+            verdicts=decided.restated | changed,
+            cascaded=tuple(unit for unit in decided.added if unit in changed),
             written=(*self._written(documents), *self._unchanged(statuses_only)),
             external=self._external,
             disk_stats=self._disk_stats,
-            notices=tuple(self._notices(changes)),
+            notices=tuple(self._notices(by_text)),
             emptied=tuple(self._emptied_folders(documents)),
             marked=marker,
             kept=keeper,
-            unmarked=tuple(unmarked),
-            returned=tuple(unit for unit in returned if unit in changed),
-            repeated=() if is_new else tuple(left.items()),
-            taken_out=tuple(left.items()) if is_new else (),
+            unmarked=tuple(decided.unmarked),
+            returned=tuple(unit for unit in decided.returned if unit in changed),
+            repeated=() if is_new else unchanged,
+            taken_out=unchanged if is_new else (),
             older=tuple(sorted(self._older)),
             modes_lost=self._modes_lost,
         )
@@ -289,10 +273,36 @@ class Planner:
             verdicts = {unit: status for unit, status in verdicts.items() if unit.seq not in older}
         return _without_left_units(loaded, verdicts, is_new=is_new)
 
-    def _refuse_to_leave_all(self, left: Mapping[Unit, Unit]) -> None:
+    def _statuses_before(self, documents: Sequence[DocumentId]) -> dict[DocumentId, bytes]:
+        """Load documents, which may take long, and return the statuses that they have before the decision."""
+        before: dict[DocumentId, bytes] = {}
+        for document in documents:
+            self.journal.progress("documents", len(before), len(documents))
+            self._document(document)
+            before[document] = self._before[document]
+        return before
+
+    def _without_markers(self, loaded: Document, decided: DecidedUnits, *, is_new: bool) -> Mapping[Unit, Status]:
+        """Remove the markers that verdicts are about from a document, and return the verdicts that are left to set.
+
+        What is known of the units then is added to `decided`.
+        """
+        named = decided.named.get(loaded.id, {})
+        known = {unit: status for unit, status in named.items() if loaded.knows(unit)}
+        named, unchanged = self._without_left_units(loaded, known, is_new=is_new)
+        rest = without_markers(self.journal, loaded, named, before=self.before, is_new=is_new)
+        decided.named[loaded.id] = named
+        decided.unchanged |= unchanged
+        decided.restated |= named if rest.unmarked or not is_new else {}
+        decided.unmarked += rest.unmarked
+        decided.returned += rest.returned
+        decided.added += rest.amendments
+        return rest.verdicts
+
+    def _refuse_to_leave_all(self, unchanged: Mapping[Unit, Unit]) -> None:
         """Raise the error that nothing is left to decide, if anything was left out."""
-        if left:
-            raise _refusal_of_taken_out(self.journal, self._owner(min(left)), left, self._external)
+        if unchanged:
+            raise _refusal_of_taken_out(self.journal, self._owner(min(unchanged)), unchanged, self._external)
         if self._older:
             path = self._tip(self._lineages[min(self._older)]).path
             raise FileMayBeOlder(sorted(self._older), os.fsdecode(path))
@@ -419,16 +429,16 @@ class Planner:
         self,
         conflicts: Iterable[Conflict],
         before: Mapping[DocumentId, bytes],
-        given: Mapping[DocumentId, Mapping[Unit, Status]],
+        named: Mapping[DocumentId, Mapping[Unit, Status]],
         *,
         is_new: bool,
     ) -> Conflicted:
         """Return the refusal: the conflicts, with lines of the current text, and what else would have to be decided."""
         ways_out = WaysOut(self.journal, self._document, self._lineage, before=self.before, is_new=is_new)
-        accept_first, reject_first = ways_out.find(conflicts, before, given)
+        accept_first, reject_first = ways_out.find(conflicts, before, named)
         doubted = (conflict.unit for conflict in conflicts if conflict.kind is ConflictKind.IN_DOUBT)
         reject_first += [other for unit in doubted for other in live_units(self._owner(unit), unit.seq)]
-        can_keep_lines = is_new and self._can_keep_lines(before, given)
+        can_keep_lines = is_new and self._can_keep_lines(before, named)
         for document, statuses in before.items():
             self._document(document).restore_statuses(statuses)
         return Conflicted(
@@ -440,14 +450,14 @@ class Planner:
         )
 
     def _can_keep_lines(
-        self, before: Mapping[DocumentId, bytes], given: Mapping[DocumentId, Mapping[Unit, Status]]
+        self, before: Mapping[DocumentId, bytes], named: Mapping[DocumentId, Mapping[Unit, Status]]
     ) -> bool:
         """Return whether keeping others' lines would make a refused decision possible. Leaves statuses changed."""
         keeper = LineKeeper(self.journal, self.batch, self._origin)
         for document, statuses in before.items():
             loaded = self._document(document)
             loaded.restore_statuses(statuses)
-            rest = without_markers(self.journal, loaded, given[document], before=self.before, is_new=True)
+            rest = without_markers(self.journal, loaded, named[document], before=self.before, is_new=True)
             keeper.set_statuses(loaded, rest.verdicts)
         possible = not any(self._document(document).conflicts() for document in before)
         return possible and bool(keeper.files) and not self._path_conflicts(list(before), ())

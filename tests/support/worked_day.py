@@ -1,13 +1,15 @@
-"""A day's work of two agents for the review page: many changes, in many files, of nine prompts."""
+"""A day of two agents in a web framework's sources: 66 edits for 9 prompts in 2 sessions, which make 85 changes."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tests.support.hooked_agents import ClaudeCode, Codex
+from objstore import CallInfo, Operation, TurnInfo, Workspace
+from tests.support.faulty_disk import UnsyncedDisk
 from tests.support.review_project import done
 
-__all__ = ["CHANGES", "day_worked"]
+__all__ = ["CHANGES", "EDITS", "PROMPTS", "day_worked", "work_in"]
 
 _NAMES: Final = (
     "CHANGES.rst",
@@ -25,6 +27,11 @@ _NAMES: Final = (
     "tests/type_check/typing_route_with_positional_arguments_and_defaults.py",
 )
 
+_CREATED: Final = "src/pond/alias.py"
+"""A new file, longer than a screen."""
+
+_DELETED: Final = "src/pond/before.py"
+
 _ASKED: Final[tuple[tuple[str, tuple[tuple[str, int], ...]], ...]] = (
     (
         """Add Config.from_toml: load a TOML file with tomllib, with tests, docs and a changelog entry.
@@ -36,7 +43,10 @@ Keep from_file as it is for everybody who calls it today.""",
         "Better docs for logging: say what has_level_handler checks, and mention dictConfig",
         (("docs/logging.rst", 4), ("src/pond/logging.py", 3)),
     ),
-    ("Keep the old module as an alias", (("src/pond/ctx.py", 6), ("src/pond/json/provider.py", 5))),
+    (
+        "Keep the old module as an alias",
+        ((_CREATED, 1), (_DELETED, 1), ("src/pond/ctx.py", 4), ("src/pond/json/provider.py", 5)),
+    ),
     (
         "Type hints: replace t.Optional and t.Union with the | syntax everywhere in src",
         (
@@ -58,6 +68,9 @@ _OF_CODEX: Final = 6
 
 CHANGES: Final = sum(count for _, files in _ASKED for _, count in files)
 """How many changes there are to decide on."""
+
+EDITS: Final = 66
+PROMPTS: Final = tuple(prompt for prompt, _ in _ASKED)
 
 _APART: Final = 12
 _LINES: Final = 200
@@ -84,28 +97,39 @@ def _places() -> Iterator[int]:
 
 def day_worked(folder: Path) -> Path:
     """Make a project, and let two agents work in it for nine prompts, of which no change touches another's."""
-    texts = {name: [_line(name, number) for number in range(_LINES)] for name in _NAMES}
+    folder.mkdir()
+    done(folder, "init")
+    work_in(folder)
+    return folder
+
+
+def work_in(folder: Path) -> None:
+    """Let the two agents work in a new workspace."""
+    texts = {name: [_line(name, number) for number in range(_LINES)] for name in (*_NAMES, _DELETED)}
     for name, lines in texts.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("".join(lines))
-    done(folder, "init")
     done(folder, "record")
+    texts[_CREATED] = [_line(_CREATED, number) for number in range(_LINES)]
     places = {name: _places() for name in _NAMES}
-    first, second = ClaudeCode(folder, "first"), Codex(folder, "second")
-    first.start()
-    for at, (prompt, files) in enumerate(_ASKED):
-        agent = first if at < _OF_CODEX else second
-        if at == _OF_CODEX:
-            second.start()
-        agent.ask(prompt)
-        for name, count in files:
-            for _ in range(count):
-                number = next(places[name])
-                texts[name][number] = _changed(name, texts[name][number], number)
-            text = "".join(texts[name])
-            agent.calls += 1
-            agent.tell(agent.write_event(name, text, before=True))
-            (folder / name).write_text(text)
-            agent.tell(agent.write_event(name, text, before=False))
-        agent.stop()
-    return folder
+    doubles = CHANGES - EDITS  # so many edits make two changes
+    with Workspace.open(folder, UnsyncedDisk()) as workspace:
+        for at, (prompt, files) in enumerate(_ASKED):
+            session, client = ("first", "claude-code") if at < _OF_CODEX else ("second", "codex")
+            turn = TurnInfo(session=session, began=time.time_ns() // 1000, prompt=prompt, client=client)
+            for name, count in files:
+                left = count
+                while left:
+                    made = min(2 if doubles else 1, left)
+                    doubles -= made - 1
+                    left -= made
+                    with workspace.call(CallInfo(tool="Edit", conversation=session, turn=turn)) as call:
+                        if name == _DELETED:
+                            call.delete(name)
+                        elif name == _CREATED:
+                            call.write(name, "".join(texts[name]).encode())
+                        else:
+                            for number in [next(places[name]) for _ in range(made)]:
+                                texts[name][number] = _changed(name, texts[name][number], number)
+                            call.write(name, "".join(texts[name]).encode(), operation=Operation.EDIT)
+                        call.commit()

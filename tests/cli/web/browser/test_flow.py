@@ -113,7 +113,7 @@ def test_the_queue_is_filtered_and_shown_as_folders(looked_at: ReviewServer, ope
     expect(review.heads).to_have_count(12)
     review.press("/")
     review.page.keyboard.press("Escape")
-    expect(rows).to_have_count(13)
+    expect(rows).to_have_count(15)
     expect(review.page.locator(".queue .tree summary", has_text="src/pond")).to_contain_text("65")
 
 

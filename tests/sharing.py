@@ -9,6 +9,7 @@ one decision in the journal, and no unit is decided twice. `tests/test_sharing.p
 
 import argparse
 import random
+import re
 import sys
 import tempfile
 import time
@@ -95,6 +96,11 @@ def _campaign(folder: Path, seconds: float, seed: int, url: str) -> Iterator[str
     print(
         f"{edits} edits, {ledger.last} entries: {len(ledger.valid)} decisions, {dict(answers)}, {len(ledger.void)} void"
     )
+    refused = Counter(
+        re.sub(r"[0-9]+", "N", each.reason) for each in ledger.answers.values() if each.result is Result.REFUSED
+    )
+    for reason, count in refused.most_common():
+        print(f"{count} refused: {reason}")
 
 
 def _prepare(roots: list[Path], url: str) -> None:

@@ -236,6 +236,8 @@ def test_killed_collection_removes_nothing_that_a_head_needs(
     team: Team, proxy: Proxy, tmp_path: Path, words: list[str]
 ) -> None:
     def prepare() -> tuple[list[str], Path]:
+        with Workspace.open(team.desk, UnsyncedDisk()) as desk:
+            desk.remotes.collect("team", purge=True)  # each collection reads the lists of those before
         for _ in range(2):
             team.edit()
             team.push()

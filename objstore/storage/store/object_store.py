@@ -91,7 +91,7 @@ class Store:
     ) -> None:
         """Open the store in `folder`; `releases_index`: as if `release_index` had been called.
 
-        `progress`: of a rebuild of the index, now or later.
+        `progress`: of a rebuild of the index now.
 
         Raises NotAWorkspace, StoreDamaged, StoreReplaced, DiskFailed or FormatTooNew.
         """
@@ -99,7 +99,6 @@ class Store:
             raise NotAWorkspace(os.path.dirname(folder))
         self._log_path: Final = os.path.join(folder, LOG_NAME)
         self._disk: Final = disk
-        self._progress: Final = progress
         self._is_doubted = False  # whether the index was found to be damaged
         # By the monotonic clock; None: the index is in its file.
         self._in_memory_until: float | None = math.inf if releases_index else None
@@ -214,7 +213,7 @@ class Store:
                 self._index_file.remove()
 
     def _open_index(self) -> None:
-        opened = Index(self._index_file, self.log, self._progress)
+        opened = Index(self._index_file, self.log)
         self._replaced.append(self._index)
         self._index, self._not_ingested = opened, None
         self._is_doubted = False

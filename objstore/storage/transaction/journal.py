@@ -118,7 +118,7 @@ class Journal:
         self.is_mirror: Final = STORE_NAME in self.tree.root.split(os.sep)  # of another store: it has no files
         self.progress = progress
         try:
-            self.store = self._open_store()
+            self.store = self._open_store(progress=progress)
         except BaseException:
             self.tree.close()
             raise
@@ -481,21 +481,18 @@ class Journal:
             if not self._users:
                 self.store.close_replaced_indexes()
 
-    def _open_store(self, *, releases_index: bool = False) -> Store:
+    def _open_store(self, *, releases_index: bool = False, progress: Progress = ignore_progress) -> Store:
         if not is_folder(self._folder) or os.path.islink(self._folder):
             raise NotAWorkspace(self.tree.root)
         if not os.access(self._folder, os.X_OK):
             raise PermissionRefused(self._folder)
         self.tree.require_in_place()  # because the store is opened by its path
         refuse_links(self._folder)
-        opened = Store(self._folder, self.disk, releases_index=releases_index, progress=self._report)
+        opened = Store(self._folder, self.disk, releases_index=releases_index, progress=progress)
         if not self.tree.is_in_place:
             opened.close()
             raise StoreReplaced(self.tree.root)
         return opened
-
-    def _report(self, what: str, done: int, total: int) -> None:
-        self.progress(what, done, total)  # whatever it is by then
 
     def _open_again(self) -> None:
         opened = self._open_store()

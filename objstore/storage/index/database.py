@@ -46,8 +46,8 @@ __all__ = [
 CHECKPOINT_PAGES: Final = 16_000
 """Pages in SQLite's log from which on SQLite runs the checkpoint inside a commit after all."""
 
-PAGE: Final = 4096
-"""Bytes of a page of the database."""
+PAGE: Final = 1024
+"""Bytes of a page of a new database. It has some fifty tables and indexes, so most pages of a small one hold little."""
 
 SqliteError: TypeAlias = sqlite3.DatabaseError | UnicodeDecodeError
 SQLITE_ERRORS: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
@@ -282,6 +282,7 @@ def prepare(db: sqlite3.Connection) -> None:
     if db.execute("PRAGMA journal_mode").fetchone() == ("delete",):
         # A new database: SQLite would create a journal by its path, which may lead elsewhere by now (see `index_file`).
         db.execute("PRAGMA journal_mode = MEMORY")
+        db.execute(f"PRAGMA page_size = {PAGE}")
     db.execute("PRAGMA journal_mode = WAL")
     # A power cut may then lose the newest rows, but never corrupt them; they are read from the log again.
     db.execute("PRAGMA synchronous = NORMAL")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Checkpoints", "IndexFile", "checkpoint", "empty_in_memory", "nameless"]
 
-_DUE_BYTES: Final = 1000 * PAGE
+_DUE_BYTES: Final = 1000 * 4096
 """Bytes by which SQLite's log may grow before a checkpoint is due: SQLite's own default."""
 
 _EMPTY_SECONDS: Final = 1

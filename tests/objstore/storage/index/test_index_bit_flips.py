@@ -16,6 +16,7 @@ import pytest
 
 from objstore import Action, CallInfo, CasError, EditFilter, Status, Unit, Workspace, check_store
 from objstore.model.basic_types import Seq
+from objstore.storage.index import database
 from objstore.worktree import dirty_files
 from tests.golden.make_stores import stored_contents
 from tests.support.crash_scenarios import Files, change, files, rejected, write
@@ -28,7 +29,7 @@ FLIPS: Final = os.environ.get("CAS_INDEX_FLIPS", "")
 SHARES: Final = 16 if WHOLE else 2
 """Tests that the bits are shared out to, so that they can run side by side."""
 
-PAGE: Final = 4096
+PAGE: Final = database.PAGE
 HEADER: Final = 100
 """Bytes with which the file begins, before its first page."""
 

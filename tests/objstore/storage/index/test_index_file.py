@@ -34,6 +34,12 @@ def theirs(tmp_path: Path) -> Path:
     return made(tmp_path / "theirs", "secret.txt", b"first\n", b"second\n")
 
 
+def test_the_index_of_a_new_store_is_small(ours: Path) -> None:
+    with closing(sqlite3.connect(ours / ".cas/index.sqlite")) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    assert (ours / ".cas/index.sqlite").stat().st_size < 100_000  # with fifty tables and indexes of a page each
+
+
 def content_of(root: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FileChange",
-    "cancel_out",
     "diffstat",
     "edit_change",
     "file_change",
@@ -81,16 +80,11 @@ def net_remarks(files: "Sequence[FileSummary]", screen: Screen, program: str) ->
     """Yield what a table of net changes doesn't show: edits without a net effect, and files that changed outside."""
     edits = {unit.seq for file in files for unit in file.cancelled}
     if edits:
-        yield screen.line(f" {cancel_out(len(edits))}")
+        yield screen.line(f" {counted(len(edits), 'edit')} cancel{'s' * (len(edits) == 1)} out")
     unrecorded = sum(file.is_unrecorded for file in files)
     if unrecorded:
         changed = f"{counted(unrecorded, 'file')} changed again since recorded"
         yield screen.line(f" {changed} (see `{program} diff --unrecorded`)")
-
-
-def cancel_out(edits: int) -> str:
-    """Return the words that a number of edits has no effect together."""
-    return f"{counted(edits, 'edit')} cancel{'s' * (edits == 1)} out"
 
 
 def summed(changes: Iterable[FileChange], *, newest_first: bool = False) -> list[FileChange]:

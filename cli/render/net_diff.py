@@ -5,13 +5,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cli.render.comments import comments_text
-from cli.render.diffstat import cancel_out
 from cli.render.edits import STATUS_COLOR
-from cli.render.status import counted
 from cli.screen.diffs import CONTEXT, diff_name, extended_header, hunk_body, hunk_head, shown_syntax
 from cli.screen.quoting import typed
 from cli.screen.terminal import Screen, shown_name
-from objstore import ChangeKind, Hunk, Status, split_lines, touching_hunks
+from objstore import Hunk, Status, change_words, file_remarks, split_lines, touching_hunks
 
 if TYPE_CHECKING:
     from objstore import CommentView, NetChange, NetFile, Unit
@@ -69,32 +67,9 @@ def named_units(units: "Sequence[Unit]", most: int = MOST_UNITS) -> str:
 def _remarks(file: "NetFile", program: str, seen: Collection[bytes]) -> Iterator[str]:
     """Yield what no hunk can express: facts about the file, each with its hunks, and what has no net effect."""
     for change in file.changes:
-        units = _named(change) + _seen_mark(change, seen)
-        match change.kind:
-            case ChangeKind.MOVE:
-                yield f"moved from {shown_name(file.path_before)} {units}"
-            case ChangeKind.MODE:
-                yield f"mode {file.mode_before:04o} -> {file.mode:04o} {units}"
-            case ChangeKind.ENCODING:
-                yield f"encoding {file.forms[0].words} -> {file.forms[1].words} {units}"
-            case ChangeKind.CREATE if not change.inserted:
-                yield f"new file, {counted(file.size, 'byte')} {units}"
-            case ChangeKind.DELETE if not change.removed:
-                yield f"file of {counted(file.size_before, 'byte')} deleted {units}"
-            case ChangeKind.CONTENT:
-                yield f"{counted(file.size_before, 'byte')} -> {counted(file.size, 'byte')} {units}"
-            case _:
-                pass
-    taken_out = set(file.taken_out)
-    cancelled = [unit for unit in file.cancelled if unit not in taken_out]
-    if cancelled:
-        yield f"{cancel_out(len({unit.seq for unit in cancelled}))} {named_units(cancelled)}"
-    if taken_out:
-        edits = len({unit.seq for unit in taken_out})
-        verb = "was" if edits == 1 else "were"
-        yield f"{counted(edits, 'edit')} {verb} taken out by later accepted changes {named_units(file.taken_out)}"
-    if file.kept_on:
-        yield f"accepted edits need pending hunks, which are not shown {named_units(file.kept_on)}"
+        if not _has_lines(change):
+            yield f"{change_words(file, change, shown_name)} {_named(change)}{_seen_mark(change, seen)}"
+    yield from (f"{words} {named_units(units)}" for words, units in file_remarks(file))
     if file.is_unrecorded:
         yield f"changed since it was recorded; `{program} diff --unrecorded {typed(file.path)}` shows how"
 

@@ -19,6 +19,8 @@ from objstore import (
     StoreError,
     Unit,
     Workspace,
+    change_words,
+    file_remarks,
     split_lines,
 )
 
@@ -144,7 +146,7 @@ def _shown(
         old_count=change.removed_lines,
         new_start=max(0, change.line_after - 1),
         new_count=change.inserted_lines,
-        words=_words(file, change),
+        words=change_words(file, change, lambda path: one_line(shown(path))),
         hunks=list(map(str, change.units[:_MOST_HUNKS])),
         more_hunks=max(0, len(change.units) - _MOST_HUNKS),
         together=len(change.shares_with),
@@ -165,36 +167,9 @@ def _around(change: NetChange, lines: Sequence[bytes]) -> tuple[str, str]:
     return decoded(b"".join(above))[0], decoded(b"".join(below))[0]
 
 
-def _words(file: NetFile, change: NetChange) -> str:
-    """Return what a change does to the file as a whole; "": it only changes lines."""
-    match change.kind:
-        case ChangeKind.CREATE:
-            return "new file" if change.inserted else f"new file of {file.size} bytes"
-        case ChangeKind.DELETE:
-            return "deleted file" if change.removed else f"deleted file of {file.size_before} bytes"
-        case ChangeKind.MOVE:
-            return f"moved from {one_line(shown(file.path_before))}"
-        case ChangeKind.MODE:
-            return f"permissions {file.mode_before:04o} -> {file.mode:04o}"
-        case ChangeKind.ENCODING:
-            return f"encoding {file.forms[0].words} -> {file.forms[1].words}"
-        case ChangeKind.CONTENT:
-            return f"binary or large, {file.size_before} -> {file.size} bytes"
-        case ChangeKind.NEWLINE:
-            return "newline at the end of the file"
-        case ChangeKind.LINES:
-            return ""
-
-
 def _remarks(file: NetFile) -> Iterator[str]:
     """Yield what no change shows."""
-    cancelled = set(file.cancelled).difference(file.taken_out)
-    if cancelled:
-        yield f"edits that cancel each other out {_named(cancelled)}."
-    if file.taken_out:
-        yield f"edits that later accepted ones took out {_named(file.taken_out)}."
-    if file.kept_on:
-        yield f"pending hunks that accepted edits need are not shown {_named(file.kept_on)}."
+    yield from (f"{words} {_named(units)}." for words, units in file_remarks(file))
     if file.is_unrecorded:
         yield "the file on disk has changes that are not recorded; `cas diff --unrecorded` shows them."
 

@@ -16,6 +16,7 @@ from objstore.values.request_errors import NoSuchName
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Sequence
 
+    from objstore.model.net_file import NetChange, NetFile
     from objstore.model.results import Conflict, DecisionOutcome, FileEffect
     from objstore.model.views import EditView
 
@@ -26,8 +27,11 @@ __all__ = [
     "OutcomeWords",
     "also_decided",
     "broken_words",
+    "change_words",
+    "decided_words",
     "distinct_conflicts",
     "effect_words",
+    "file_remarks",
     "files_counted",
     "outcome_words",
     "refusal",
@@ -76,12 +80,21 @@ class OutcomeWords:
 
 
 def outcome_words(
-    outcome: DecisionOutcome, edit: Edit, name: Name, *, dry_run: bool = False, files: Sequence[str] = ()
+    outcome: DecisionOutcome,
+    edit: Edit,
+    name: Name,
+    *,
+    dry_run: bool = False,
+    files: Sequence[str] = (),
+    subject: str = "",
 ) -> OutcomeWords:
-    """Return an outcome in sentences. `edit`: returns an edit by its number. `files`: those to name with the edits."""
+    """Return an outcome in sentences. `edit`: returns an edit by its number. `files`: those to name with the edits.
+
+    `subject`: what was decided on, such as `3 changes in a.py`, in place of the names of edits and hunks ("": these).
+    """
     match outcome:
         case Decided():
-            return _Worded(outcome, edit, name, dry_run=dry_run).words(files)
+            return _Worded(outcome, edit, name, dry_run=dry_run, subject=subject).words(files)
         case NothingToDo():
             return OutcomeWords(done="Nothing to do: this is already decided that way.")
         case Conflicted():
@@ -89,6 +102,11 @@ def outcome_words(
             return OutcomeWords(done=refusal(outcome, name), along=along)
         case ExternalChanges():
             return OutcomeWords(done=refusal(outcome, name))
+
+
+def decided_words(action: Action, subject: str) -> str:
+    """Return what was decided on, without a full stop, such as `Rejected 3 changes in a.py`."""
+    return f"{_DONE[action]} {subject}"
 
 
 def also_decided(outcome: Decided, edit: Edit) -> list[Unit]:
@@ -186,6 +204,42 @@ def broken_words(outcome: Decided) -> Iterator[str]:
         yield f"Note: and it breaks {len(outcome.broken) - _NOTICES} more names."
 
 
+def change_words(file: NetFile, change: NetChange, name: Name) -> str:
+    """Return what a change does to its file as a whole; "": it only changes lines."""
+    match change.kind:
+        case "move":
+            return f"moved from {name(file.path_before)}"
+        case "mode":
+            return f"mode {file.mode_before:04o} -> {file.mode:04o}"
+        case "encoding":
+            return f"encoding {file.forms[0].words} -> {file.forms[1].words}"
+        case "create":
+            return "new link" if file.mode == LINK_MODE else f"new file, {_bytes(file.size)}"
+        case "delete":
+            return "link deleted" if file.mode_before == LINK_MODE else f"file of {_bytes(file.size_before)} deleted"
+        case "content":
+            return f"{_bytes(file.size_before)} -> {_bytes(file.size)}"
+        case "newline":
+            verb = "lost" if change.removed.endswith(b"\n") else "gained"
+            return f"the last line has {verb} its newline"
+    return ""
+
+
+def file_remarks(file: NetFile) -> Iterator[tuple[str, Sequence[Unit]]]:
+    """Yield what no change of a file shows, in words, and the units that it is about."""
+    taken_out = set(file.taken_out)
+    cancelled = [unit for unit in file.cancelled if unit not in taken_out]
+    if cancelled:
+        edits = len({unit.seq for unit in cancelled})
+        yield ("1 edit cancels out" if edits == 1 else f"{edits} edits cancel out"), cancelled
+    if taken_out:
+        edits = len({unit.seq for unit in taken_out})
+        words = "1 edit was" if edits == 1 else f"{edits} edits were"
+        yield f"{words} taken out by later accepted changes", file.taken_out
+    if file.kept_on:
+        yield "accepted edits need pending hunks, which are not shown", file.kept_on
+
+
 # ---- inside
 
 _VERBS: Final = {Action.ACCEPT: "Accepting", Action.REJECT: "Rejecting", Action.RESET: "Reopening"}
@@ -196,11 +250,12 @@ _NAMED_BRIEFLY: Final = 3
 class _Worded:
     """A decision that was made, or previewed, while it is put into words."""
 
-    def __init__(self, outcome: Decided, edit: Edit, name: Name, *, dry_run: bool) -> None:
+    def __init__(self, outcome: Decided, edit: Edit, name: Name, *, dry_run: bool, subject: str) -> None:
         self._outcome: Final = outcome
         self._edit: Final = edit
         self._name: Final = name
         self._dry_run: Final = dry_run
+        self._subject: Final = subject
         self._parts: Final = _parted(outcome, edit)
         unnamed = {*outcome.cascaded, *outcome.returned}
         outside = {made.seq for made in (*(view.edit for view in outcome.external), *outcome.unrecorded)}
@@ -231,10 +286,9 @@ class _Worded:
 
     def _done(self) -> str:
         """Return what was decided, without a full stop."""
-        outcome, units = self._outcome, shown_units(self._named, self._parts)
+        outcome, units = self._outcome, self._subject or shown_units(self._named, self._parts)
         if outcome.act is None:
-            done = f"Would {_WANTED[outcome.action]}" if self._dry_run else _DONE[outcome.action]
-            return f"{done} {units}"
+            return f"Would {_WANTED[outcome.action]} {units}" if self._dry_run else decided_words(outcome.action, units)
         undone = outcome.action is Action.UNDO
         done = f"Would {'undo' if undone else 'redo'}" if self._dry_run else "Undid" if undone else "Redid"
         of = f" ({units})" if outcome.act.paths else f" of {units}"
@@ -386,6 +440,10 @@ def _shown(effects: Sequence[FileEffect]) -> list[FileEffect]:
     """Return the effects without removals of what makes way for a link or file at the very path."""
     restored = {effect.path_after for effect in effects if effect.path_before is None}
     return [effect for effect in effects if effect.path_after is not None or effect.path_before not in restored]
+
+
+def _bytes(size: int) -> str:
+    return f"{size} byte{'' if size == 1 else 's'}"
 
 
 def _capitalized(text: str) -> str:

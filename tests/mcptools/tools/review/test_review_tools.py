@@ -94,7 +94,7 @@ def test_the_text_has_every_change_with_the_names_of_its_hunks(agent: Agent, roo
             " 19",
             " 20",
             "",
-            f"@@ {root / 'b.txt'}:1 new file [3:0]",
+            f"@@ {root / 'b.txt'}:1 new file, 3 bytes [3:0]",
             "+new",
             "\\ No newline at end of file",
             "",
@@ -134,8 +134,8 @@ def test_facts_about_files_are_said_in_words(agent: Agent, root: Path) -> None:
         agent.done("delete_file", path=str(root / name), mcp_conversation_id=turn["mcp_conversation_id"])
     shown = raw_call(agent, "review_edits")["structuredContent"]["changes"]
     assert {Path(change["file_path"]).name: change["words"] for change in shown} == {
-        "data.bin": "deleted file of 2 bytes",
-        "gone.txt": "deleted file",
+        "data.bin": "file of 2 bytes deleted",
+        "gone.txt": "file of 2 bytes deleted",
         "n.txt": "moved from old.txt",
     }
 

@@ -17,6 +17,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from cli.web.decisions.waiting_rejections import make_due
+from cli.web.memory import give_back
 from cli.web.server_state import ServerState
 
 __all__ = ["ROUTES", "Watcher"]
@@ -32,6 +33,9 @@ _LEAST: Final = 0.25
 
 _MOST: Final = 1.0
 """Seconds for which an event waits, at most, until the pages have their answers to the one before."""
+
+_TIDYING: Final = 20.0
+"""Seconds between two moments in which memory is given back, while the store changes."""
 
 _ALIVE: Final = 15.0
 """Seconds of silence after which a page gets a sign of life: without it, the page takes the stream for dead."""
@@ -52,6 +56,8 @@ class Watcher:
         self._streams: Final[set[asyncio.Event]] = set()
         self._has_ended = False
         self._made = 0.0
+        self._tidied = monotonic()
+        self._tidy_version = ""
 
     async def run(self) -> None:
         """Poll until cancelled."""
@@ -66,6 +72,9 @@ class Watcher:
     async def _look_and_make(self) -> None:
         """Wake the streams if the version has changed, and try waiting rejections if it is time."""
         has_changed = await self._look()
+        if self._version != self._tidy_version and monotonic() - self._tidied > _TIDYING:
+            await run_sync(give_back)
+            self._tidied, self._tidy_version = monotonic(), self._version
         if self._server.waiting and (has_changed or monotonic() - self._made > _MAKING):
             self._made = monotonic()
             await run_sync(make_due, self._server)

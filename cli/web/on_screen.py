@@ -14,7 +14,7 @@ from cli.web.shapes import named
 from objstore import CasError, Unit, is_either_binary, lines_of, split_lines, value
 
 if TYPE_CHECKING:
-    from objstore import Edit, EditView, FileSummary, Workspace
+    from objstore import ChangeSummary, Edit, EditView, FileSummary, Workspace
 
 __all__ = [
     "NOTHING",
@@ -65,7 +65,7 @@ class UnshownChange:
 
 
 def unshown_changes(
-    screen: OnScreen, files: "Iterable[FileSummary]", units: Iterable[Unit]
+    screen: OnScreen, touched: "Iterable[tuple[FileSummary, Sequence[ChangeSummary]]]", units: Iterable[Unit]
 ) -> tuple[list[UnshownChange], tuple[Unit, ...]]:
     """Return the changes with any of the units that were not wholly on the screen, and the hunks that no change shows.
 
@@ -73,15 +73,13 @@ def unshown_changes(
     """
     wanted = set(units)
     changes: list[UnshownChange] = []
-    for file in files:
-        for change in file.changes:
-            if wanted.isdisjoint(change.units):
-                continue
+    for file, own in touched:
+        wanted.difference_update(file.cancelled)
+        for change in own:
+            wanted.difference_update(change.units)
             rows = screen.missing(change.key, 0 if file.is_binary else change.removed_lines + change.inserted_lines)
             changes += [UnshownChange(file=file, key=change.key, rows=rows)] if rows is not None else []
-    shown = {unit for file in files for change in file.changes for unit in change.units}
-    shown.update(unit for file in files for unit in file.cancelled)
-    return changes, tuple(sorted(wanted - shown))
+    return changes, tuple(sorted(wanted))
 
 
 def unshown_shape(changes: Sequence[UnshownChange], units: Mapping[Unit, Rows]) -> Shape:

@@ -10,9 +10,9 @@ from typing import Final, TypeVar
 from urllib.parse import unquote_to_bytes
 
 from cli.web.on_screen import OnScreen, Rows
-from objstore import MAX_INT, MAX_TEXT, Seq, Status, Unit
+from objstore import MAX_INT, MAX_TEXT, OnExternal, Seq, Status, Unit, value
 
-__all__ = ["BadRequest", "Fields", "NotThere", "body_of"]
+__all__ = ["Answer", "BadRequest", "Fields", "NotThere", "body_of"]
 
 _UNIT: Final = re.compile(r"([1-9][0-9]{0,17}):(0|[1-9][0-9]{0,8})")
 _KEY: Final = re.compile(r"[0-9a-f]{32}")
@@ -21,6 +21,14 @@ _MOST_SHOWN: Final = 100_000
 """Most changes and hunks of which a request says that they were shown."""
 
 Choice = TypeVar("Choice", bound=str)
+
+
+@value
+class Answer:
+    """What a reviewer answers to what was shown in place of a decision."""
+
+    on_external: OnExternal  # what to do about changes from outside
+    ticket: str  # of what was shown; "": nothing was
 
 
 class BadRequest(Exception):
@@ -89,6 +97,14 @@ class Fields:
         found = self._given.get(name, otherwise)
         if not isinstance(found, str) or found not in (*choices, otherwise):
             raise BadRequest(f"{name} has to be one of {', '.join(choices)}.")
+        return found
+
+    def answer(self) -> Answer:
+        """Return what is answered, in the fields on_external and ticket."""
+        choice = OnExternal(self.choice("on_external", [each.value for each in OnExternal], OnExternal.ABORT.value))
+        found = Answer(on_external=choice, ticket=self.text("ticket", "", most=100))
+        if choice is not OnExternal.ABORT and not found.ticket:
+            raise BadRequest("on_external answers what was shown: give its ticket.")
         return found
 
     def path(self, name: str) -> str:

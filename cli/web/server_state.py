@@ -7,16 +7,16 @@ was shown, the changes whose keys were sent, and rejections that wait for the en
 import os
 import secrets
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from cli.app.error_hints import permission_advice
 from cli.screen.terminal import visible
 from cli.web.diff_rows.syntax_marks import SyntaxMarks
+from cli.web.kept import Kept
 from cli.web.on_screen import NOTHING, OnScreen
 from cli.web.rendering.render_process import Renderer
 from cli.web.review_progress import ReviewProgress
@@ -40,22 +40,21 @@ if TYPE_CHECKING:
     from cli.selection.elsewhere import Elsewhere
     from objstore import FileSummary, NetFile
 
-__all__ = ["DecisionRequest", "ServerState", "ShownChange", "Ticket", "WaitingRejection"]
-
-Computed = TypeVar("Computed")
+__all__ = ["NO_TICKET", "DecisionRequest", "ServerState", "ShownChange", "Ticket", "WaitingRejection"]
 
 _MOST_TICKETS: Final = 100
 _MOST_SHOWN: Final = 200_000
 """Changes that are remembered by their keys: some 40 MB."""
 
-_MOST_DIFFS: Final = 40
+_MOST_FILES: Final = 40
 _MOST_TEXT: Final = 20_000_000
-"""Diffs of files that are kept, and bytes of their texts: the next request mostly asks for one of them again."""
+"""Files that are kept as they were shown, and bytes of their texts: the next request mostly asks for one of them."""
 
 _MOST_IDLE: Final = 2
 """Workspaces that stay open between requests: as many as answer requests for files at the same time."""
 
 _MOST_NOTES: Final = 20
+_MOST_SUBJECTS: Final = 1_000
 _STORE: Final = ".cas"
 
 
@@ -67,6 +66,10 @@ class Ticket:
     expected: tuple[ExternalChange, ...] = ()
     listed: frozenset[Unit] = frozenset()  # hunks that were listed before the decision
     knows_broken: bool = False  # whether it was shown which names the decision breaks
+
+
+NO_TICKET: Final = Ticket()
+"""Nothing was shown in place of the decision."""
 
 
 @value
@@ -136,11 +139,16 @@ class ServerState:
         self.renderer: Final = Renderer()
         self.progress: Final = ReviewProgress()
         self._inner: Final = threading.Lock()
-        self._tickets: Final[OrderedDict[str, Ticket]] = OrderedDict()
-        self._shown: Final[OrderedDict[bytes, ShownChange]] = OrderedDict()
-        self._places: Final[OrderedDict[int, tuple[str, ...]]] = OrderedDict()
+        self.changes: Final = Kept[bytes, ShownChange](_MOST_SHOWN)
+        """The changes that keys identified when they were sent."""
+        self.places: Final = Kept[int, tuple[str, ...]](_MOST_SHOWN)
+        """The paths at which the files of documents were last found."""
+        self.files: Final = Kept[object, tuple[object, Any]](_MOST_FILES, _MOST_TEXT, lambda _, kept: kept[1].size)
+        """Files as they were shown (`views.file_view.ShownFile`), each with what changes if it is shown otherwise."""
+        self.subjects: Final = Kept[int, str](_MOST_SUBJECTS)
+        """What decisions of the page were on, in words, by their numbers."""
+        self._tickets: Final = Kept[str, Ticket](_MOST_TICKETS)
         self._unrecorded: frozenset[int] | None = None  # None: the queue was not read yet
-        self._diffs: Final[OrderedDict[object, tuple[object, int, Any]]] = OrderedDict()
         self._idle: list[Workspace] = []  # open, and used by no request
         self._put_off = self._put_off_before = 0
         self._taken: Final[set[int]] = set()
@@ -218,44 +226,17 @@ class ServerState:
     def ticket(self, shown: Ticket) -> str:
         """Return a new ticket for what is shown now; only the newest hundred are kept."""
         name = secrets.token_urlsafe(16)
-        with self._inner:
-            self._tickets[name] = shown
-            while len(self._tickets) > _MOST_TICKETS:
-                self._tickets.popitem(last=False)
+        self._tickets.put(name, shown)
         return name
 
     def shown(self, ticket: str) -> Ticket | None:
-        """Return what was shown with a ticket (None: the ticket is unknown or too old)."""
-        with self._inner:
-            return self._tickets.get(ticket)
+        """Return what was shown with a ticket ("": nothing was; None: the ticket is unknown or too old)."""
+        return self._tickets.get(ticket) if ticket else NO_TICKET
 
-    def note_shown(self, changes: Sequence[tuple[bytes, ShownChange]]) -> None:
-        """Remember changes that were sent, by their keys."""
-        with self._inner:
-            for key, change in changes:
-                self._shown[key] = change
-                self._shown.move_to_end(key)
-            while len(self._shown) > _MOST_SHOWN:
-                self._shown.popitem(last=False)
-
-    def change(self, key: bytes) -> ShownChange | None:
-        """Return what a key identified when it was sent (None: not known)."""
-        with self._inner:
-            return self._shown.get(key)
-
-    def note_places(self, files: Iterable["FileSummary | NetFile"]) -> None:
+    def note_places(self, files: "Iterable[FileSummary | NetFile]") -> None:
         """Remember the paths of files, so that one file is found without reading all of them."""
-        with self._inner:
-            for file in files:
-                self._places[file.document] = (file.path, file.path_before)
-                self._places.move_to_end(file.document)
-            while len(self._places) > _MOST_SHOWN:
-                self._places.popitem(last=False)
-
-    def places(self, document: int) -> tuple[str, ...]:
-        """Return the paths at which a document's file was last found; () if it was not."""
-        with self._inner:
-            return self._places.get(document, ())
+        for file in files:
+            self.places.put(file.document, (file.path, file.path_before))
 
     def note_unrecorded(self, documents: Iterable[int]) -> None:
         """Remember the documents whose files are not in their recorded state."""
@@ -267,32 +248,6 @@ class ServerState:
         `otherwise`: the answer if it was not read yet.
         """
         return otherwise if self._unrecorded is None else document in self._unrecorded
-
-    def computed(
-        self,
-        key: object,
-        version: object,
-        compute: Callable[[], Computed],
-        size: Callable[[Computed], int] = lambda _: 0,
-    ) -> Computed:
-        """Return the result of `compute`, or that of the last call with this key, if the version was the same.
-
-        `version`: changes with what is computed from; only one result is kept for each key. `size`: in bytes.
-        """
-        with self._inner:
-            known = self._diffs.get(key)
-            if known is not None and known[0] == version:
-                self._diffs.move_to_end(key)
-                found: Computed = known[2]
-                return found
-        made = compute()
-        with self._inner:
-            self._diffs[key] = version, size(made), made
-            self._diffs.move_to_end(key)
-            total = sum(bytes_ for _, bytes_, _ in self._diffs.values())
-            while len(self._diffs) > 1 and (len(self._diffs) > _MOST_DIFFS or total > _MOST_TEXT):
-                total -= self._diffs.popitem(last=False)[1][1]
-        return made
 
     def may_put_off(self) -> bool:
         """Return whether the queue may leave files for the next request: not if the last one made no progress."""

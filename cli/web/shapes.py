@@ -1,18 +1,39 @@
 """Parts of several answers: shapes as the page shows them, paths, edits. `static/types.d.ts` describes them."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote_from_bytes
 
 from cli.render.turns import session_name
 from cli.screen.terminal import shown_name, visible
-from objstore import LINK_MODE, EditAway, NoSuchName, Unit, edit_summary, running_shape
+from objstore import EditAway, NoSuchName, Unit, edit_summary, running_shape
 
 if TYPE_CHECKING:
-    from objstore import EditView, NetChange, NetFile, RunningCall, SessionView, TurnPrompt, Workspace
+    from objstore import (
+        ChangeSummary,
+        EditView,
+        FileSummary,
+        NetChange,
+        NetFile,
+        RunningCall,
+        SessionView,
+        TurnPrompt,
+        Workspace,
+    )
 
-__all__ = ["Edits", "at_path", "change_words", "kind_of", "named", "path_key", "running_call", "shown", "units_named"]
+__all__ = [
+    "Edits",
+    "at_path",
+    "changes_counted",
+    "file_shape",
+    "kind_of",
+    "named",
+    "path_key",
+    "running_call",
+    "shown",
+    "units_named",
+]
 
 Shape = dict[str, Any]
 
@@ -64,25 +85,30 @@ def kind_of(path: str, *, is_binary: bool) -> str:
     return "notebook" if lower.endswith(_NOTEBOOK) else "text"
 
 
-def change_words(file: "NetFile", change: "NetChange") -> str:
-    """Return words for what a change does to the file as a whole; "" for a change of lines."""
-    match change.kind.value:
-        case "move":
-            return f"moved from {shown_name(file.path_before)}"
-        case "mode":
-            return f"mode {file.mode_before:04o} → {file.mode:04o}"
-        case "encoding":
-            return f"encoding {file.forms[0].words} → {file.forms[1].words}"
-        case "create":
-            return "new link" if file.mode == LINK_MODE else f"new file of {_bytes(file.size)}"
-        case "delete":
-            return "link deleted" if file.mode_before == LINK_MODE else f"file of {_bytes(file.size_before)} deleted"
-        case "content":
-            return f"{_bytes(file.size_before)} → {_bytes(file.size)}"
-        case "newline":
-            is_lost = change.removed.endswith(b"\n")
-            return f"the last line has {'lost' if is_lost else 'gained'} its newline"
-    return ""
+def file_shape(
+    file: "FileSummary | NetFile", seen: Collection[bytes], turns: Iterable[int], *, is_unrecorded: bool
+) -> Shape:
+    """Return the summary of a file with pending changes, which are part of `turns`."""
+    return {
+        "document": file.document,
+        **named(file.path),
+        "name_before": shown_name(file.path_before) if file.path_before != file.path else "",
+        "operation": file.operation.value,
+        **changes_counted(file.changes, seen),
+        "turns": sorted({*turns} - {0}),
+        "kind": kind_of(file.path, is_binary=file.is_binary),
+        "unrecorded": is_unrecorded,
+    }
+
+
+def changes_counted(changes: "Collection[ChangeSummary | NetChange]", seen: Collection[bytes]) -> Shape:
+    """Return how many lines some changes add and remove, and how many of these changes are not seen."""
+    return {
+        "lines_added": sum(change.inserted_lines for change in changes),
+        "lines_removed": sum(change.removed_lines for change in changes),
+        "changes": len(changes),
+        "unseen": sum(change.key not in seen for change in changes),
+    }
 
 
 def running_call(root: str, call: "RunningCall") -> Shape:
@@ -147,7 +173,3 @@ class Edits:
         numbers = self._workspace.sessions.of_edits([view.seq])
         session = self.session(numbers.get(view.seq, 0))
         return view.owner if session is None else session_name(session)
-
-
-def _bytes(size: int) -> str:
-    return f"{size:,} byte{'' if size == 1 else 's'}"

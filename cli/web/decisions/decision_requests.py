@@ -1,51 +1,55 @@
 """Make the decisions that the page requests: check that the changes are still as shown, then call the core."""
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from cli.app.invocation import reviewer
 from cli.render.outcomes import shown_units
+from cli.render.status import counted
 from cli.screen.terminal import shown_name, visible
 from cli.selection.elsewhere import BECOMES
-from cli.web.decisions.outcomes import WayOut, done_shape, failure_shape, overtaken, shown_outcome
+from cli.web.decisions.outcomes import WayOut, done_shape, outcome_of, overtaken, shown_outcome
 from cli.web.on_screen import UnshownChange, row_count, unshown_changes, unshown_shape
+from cli.web.request_fields import Answer
 from cli.web.server_state import DecisionRequest, ServerState, Ticket
 from cli.web.shapes import units_named
 from objstore import (
     Action,
     AmbiguousName,
-    CasError,
     ChangesGone,
     Conflicted,
     Decided,
     DecisionOutcome,
     NoSuchName,
     NothingSelected,
-    OnExternal,
     Status,
     Unit,
     broken_words,
     counted_edits,
+    decided_words,
     replace,
     value,
 )
 
 if TYPE_CHECKING:
     from cli.selection.elsewhere import Elsewhere
-    from objstore import ExternalChange, Workspace
+    from objstore import ChangeSummary, FileSummary, Workspace
 
-__all__ = ["Resolved", "Step", "asked_first", "decided", "decided_elsewhere", "resolved", "stepped"]
+__all__ = ["Hold", "Resolved", "Step", "decided", "resolved", "stepped"]
 
 Shape = dict[str, Any]
 
-Step: TypeAlias = "Callable[[Workspace, OnExternal, tuple[ExternalChange, ...]], DecisionOutcome]"
-"""Undoes or redoes, given what to do about external changes and which of them the reviewer was shown."""
+Step: TypeAlias = "Callable[[Workspace], Callable[..., DecisionOutcome]]"
+"""Returns what undoes or redoes."""
+
+Touched: TypeAlias = "Sequence[tuple[FileSummary, Sequence[ChangeSummary]]]"
+"""Files, each with the changes that a decision is on."""
 
 _FEW_PATHS: Final = 50
 _FEW_NAMED: Final = 5
 _DOES: Final = {Action.ACCEPT: "accepts", Action.REJECT: "rejects", Action.RESET: "makes pending again"}
-_NONE: Final = Ticket()
 _TOO_OLD: Final = "The server no longer remembers what you were shown. Look at the changes again, then decide."
 
 
@@ -60,9 +64,13 @@ class Resolved:
     unreviewed: tuple[str, ...]  # files that are left out, because `review.always` asks for a look at them
 
 
+Hold: TypeAlias = Callable[[Resolved], Shape | None]
+"""Returns an outcome in place of a decision that covers this (None: it is made)."""
+
+
 def resolved(server: ServerState, workspace: "Workspace", request: DecisionRequest) -> Resolved | str:
     """Return what a request's decision covers, or a sentence that says why the changes are no longer as shown."""
-    known = [change for key in request.selection.keys if (change := server.change(key)) is not None]
+    known = [change for key in request.selection.keys if (change := server.changes.get(key)) is not None]
     near = {path for change in known for path in change.paths}
     if len(near) > _FEW_PATHS or len(known) < len(request.selection.keys):
         near = set()  # to read all files is faster than to look up that many by name
@@ -80,74 +88,85 @@ def resolved(server: ServerState, workspace: "Workspace", request: DecisionReque
     return Resolved(shown=shown, named=found.named, accepted=found.accepted, paths=paths, unreviewed=found.unreviewed)
 
 
-def decided(server: ServerState, workspace: "Workspace", request: DecisionRequest, *, can_ask: bool = True) -> Shape:
+def decided(
+    server: ServerState,
+    workspace: "Workspace",
+    request: DecisionRequest,
+    hold: Hold = lambda _: None,
+    *,
+    can_ask: bool = True,
+) -> Shape:
     """Make a decision and return its outcome. A refusal by the core is an outcome, too.
 
-    `can_ask`: whether someone answers if it breaks names.
+    `hold`: returns an outcome in place of the decision, given what it covers (None: it is made). `can_ask`: whether
+    someone answers if it breaks names. Raises CasError and OSError.
     """
-    answered = server.shown(request.ticket) if request.ticket else _NONE
+    answered = server.shown(request.ticket)
     if answered is None:
         return overtaken(_TOO_OLD)
-    try:
-        found = resolved(server, workspace, request)
-        if isinstance(found, str):
-            return overtaken(found)
-        question = _question(server, workspace, request, found, answered)
-        if question is not None:
-            return question
-        stops_at_broken = can_ask and not answered.knows_broken
-        outcome = _checked(server, workspace, request, found, answered, stops_at_broken=stops_at_broken)
-        if isinstance(outcome, Decided) and not outcome.number:
-            return _question_about_names(server, outcome, found, answered)
-        preview = None
-        if not (request.cascade or request.markers or request.keep_lines):
-            preview = partial(_previewed, workspace, request, found, answered)
-        shape = shown_outcome(server, workspace, request.action, outcome, answered=answered, preview=preview)
-        return _with_left_out(shape, found)
-    except (CasError, OSError) as error:
-        return failure_shape(server, error)
+    found = resolved(server, workspace, request)
+    if isinstance(found, str):
+        return overtaken(found)
+    touched = _touched(workspace, request, found)
+    instead = _question(server, workspace, request, found, touched, answered)
+    if instead is None and server.elsewhere is not None:
+        return _decided_elsewhere(server, server.elsewhere, request, found, _subject(request, touched))
+    instead = instead or hold(found)
+    if instead is not None:
+        return instead
+    stops_at_broken = can_ask and not answered.knows_broken
+    outcome = _checked(server, workspace, request, found, answered, stops_at_broken=stops_at_broken)
+    if isinstance(outcome, Decided) and not outcome.number:
+        return _question_about_names(server, outcome, found, answered)
+    preview = None
+    if not (request.cascade or request.markers or request.keep_lines):
+        preview = partial(_previewed, workspace, request, found, answered)
+    shape = shown_outcome(
+        server,
+        workspace,
+        request.action,
+        outcome,
+        answered=answered,
+        preview=preview,
+        subject=_subject(request, touched),
+    )
+    return _with_left_out(shape, found)
 
 
-def decided_elsewhere(server: ServerState, elsewhere: "Elsewhere", request: DecisionRequest) -> Shape:
-    """Decide on what another store has, by the log of the bucket, and return the outcome; no file changes here."""
-    try:
-        with server.workspace() as workspace:
-            found = resolved(server, workspace, request)
-            if isinstance(found, str):
-                return overtaken(found)
-            question = asked_first(server, workspace, request, found)
-            if question is not None:
-                return question
-        decided = elsewhere.decided() if request.action is not Action.RESET else {}
-        left = {unit: status for unit, status in found.shown.items() if unit not in decided}
-        units = left or dict(found.shown)  # if all are decided, the log says by whom
-        words = elsewhere.decide(request.action, units, request.reason)
-    except (CasError, OSError) as error:
-        return failure_shape(server, error)
-    server.touch()
-    becomes = BECOMES[request.action].value
-    changed = [{"name": str(unit), "status": becomes, "cascaded": False} for unit in sorted(units)]
-    return done_shape(request.action.value, 0, words, changed=changed, notes=[visible(words)])
-
-
-def stepped(server: ServerState, action: Action, on_external: OnExternal, ticket: str, step: Step) -> Shape:
+def stepped(server: ServerState, action: Action, answer: Answer, step: Step) -> Shape:
     """Undo or redo a decision and return the outcome."""
     if server.elsewhere is not None:
         store = server.elsewhere.title
         words = f"What was decided on {store} can't be taken back here: it may be carried out already."
         return overtaken(f"{words} Reopen the change after a `cas pull` that shows it as decided.")
-    answered = server.shown(ticket) if ticket else _NONE
+    answered = server.shown(answer.ticket)
     if answered is None:
         return overtaken(_TOO_OLD)
-    try:
-        with server.workspace(notes_git=True) as workspace:
-            outcome = step(workspace, on_external, answered.expected)
-            return shown_outcome(server, workspace, action, outcome, answered=answered)
-    except (CasError, OSError) as error:
-        return failure_shape(server, error)
+
+    def decide(workspace: "Workspace") -> Shape:
+        made = step(workspace)
+        outcome = made(who=reviewer(), on_external=answer.on_external, expected=answered.expected)
+        return shown_outcome(server, workspace, action, outcome, answered=answered)
+
+    return outcome_of(server, decide)
 
 
 # ---- inside
+
+
+def _decided_elsewhere(
+    server: ServerState, elsewhere: "Elsewhere", request: DecisionRequest, found: Resolved, subject: str
+) -> Shape:
+    """Decide on what another store has, by the log of the bucket, and return the outcome; no file changes here."""
+    decided = elsewhere.decided() if request.action is not Action.RESET else {}
+    left = {unit: status for unit, status in found.shown.items() if unit not in decided}
+    units = left or dict(found.shown)  # if all are decided, the log says by whom
+    words = elsewhere.decide(request.action, units, request.reason)
+    server.touch()
+    becomes = BECOMES[request.action].value
+    changed = [{"name": str(unit), "status": becomes, "cascaded": False} for unit in sorted(units)]
+    done = f"{decided_words(request.action, subject or shown_units(sorted(units)))}."
+    return done_shape(request.action.value, 0, done, changed=changed, notes=[visible(words)])
 
 
 def _checked(
@@ -228,20 +247,20 @@ def _previewed(
     return _outcome(workspace, tried, found, answered, refused=refused, dry_run=True)
 
 
-def asked_first(server: ServerState, workspace: "Workspace", request: DecisionRequest, found: Resolved) -> Shape | None:
+def _question(
+    server: ServerState,
+    workspace: "Workspace",
+    request: DecisionRequest,
+    found: Resolved,
+    touched: "Touched",
+    answered: Ticket,
+) -> Shape | None:
     """Return the question that must be answered before a decision; None: there is none, or it was answered.
 
     What is pending must have been on the screen. What was decided before, such as accepted edits that a rejection
     takes back, is listed first.
     """
-    answered = server.shown(request.ticket) if request.ticket else _NONE
-    return None if answered is None else _question(server, workspace, request, found, answered)
-
-
-def _question(
-    server: ServerState, workspace: "Workspace", request: DecisionRequest, found: Resolved, answered: Ticket
-) -> Shape | None:
-    unshown = _unshown(workspace, request, found)
+    unshown = _unshown(workspace, request, found, touched)
     if unshown is not None:
         return unshown
     is_rejection = request.action is Action.REJECT
@@ -288,14 +307,37 @@ def _with_left_out(shape: Shape, found: Resolved) -> Shape:
     return {**shape, "message": f"{shape['message']} {said}"}
 
 
-def _unshown(workspace: "Workspace", request: DecisionRequest, found: Resolved) -> Shape | None:
+def _touched(workspace: "Workspace", request: DecisionRequest, found: Resolved) -> "Touched":
+    """Return the files with the pending changes that a decision is on; [] if it names single hunks."""
+    if request.selection.units:
+        return []
+    pending = _pending(found)
+    files = workspace.review.change_summaries(units=pending, unreadable=lambda _: None)
+    return [(file, [each for each in file.changes if not pending.isdisjoint(each.units)]) for file in files]
+
+
+def _pending(found: Resolved) -> frozenset[Unit]:
+    return frozenset(unit for unit in found.named if found.shown[unit] is Status.PENDING)
+
+
+def _subject(request: DecisionRequest, touched: "Touched") -> str:
+    """Return what a decision is on, as a person counts: changes; "" if it names single hunks."""
+    count = sum(len(changes) for _, changes in touched)
+    names = [shown_name(os.path.basename(file.path)) for file, changes in touched if changes]  # noqa: PTH119 -- as everywhere for names on disk
+    if not count:
+        return ""
+    where = f"in {names[0]}" if len(names) == 1 else f"in {len(names)} files"
+    if request.selection.turns:
+        where = f"of turn {request.selection.turns[0]}"
+    return f"{counted(count, 'change')} {where}"
+
+
+def _unshown(workspace: "Workspace", request: DecisionRequest, found: Resolved, touched: "Touched") -> Shape | None:
     """Return the outcome of a decision that covers what was not on the screen (None: it does not)."""
     changes: list[UnshownChange] = []
     units = found.named
     if not request.selection.units:
-        pending = frozenset(unit for unit in found.named if found.shown[unit] is Status.PENDING)
-        files = workspace.review.change_summaries(units=pending, unreadable=lambda _: None)
-        changes, units = unshown_changes(request.screen, files, pending)
+        changes, units = unshown_changes(request.screen, touched, _pending(found))
     # What was decided in this moment is refused as such.
     same = [unit for unit in units if workspace.history.edit(unit.seq).units[unit.hunk] is found.shown[unit]]
     counts = {unit: row_count(workspace, unit) for unit in same}
@@ -311,7 +353,7 @@ def _what_happened(server: ServerState, workspace: "Workspace", error: ChangesGo
     """Return a sentence that says what happened to changes that are gone."""
     decided: dict[Unit, Status] = {}
     for key in error.keys:
-        known = server.change(key)
+        known = server.changes.get(key)
         for unit in known.units if known else ():
             try:
                 status = workspace.history.edit(unit.seq).units[unit.hunk]

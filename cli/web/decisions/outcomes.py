@@ -1,7 +1,7 @@
 """Describe the outcomes of decisions for the page: a message for each, and the answers that are possible."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,7 +10,7 @@ from cli.render.external_prompt import external_sides
 from cli.render.outcomes import effect_line, is_of_binary
 from cli.screen.terminal import shown_name, visible
 from cli.web.diff_rows.net_rows import line_row, shown_line
-from cli.web.server_state import ServerState, Ticket
+from cli.web.server_state import NO_TICKET, ServerState, Ticket
 from cli.web.shapes import Edits, at_path, shown, units_named
 from objstore import (
     Action,
@@ -37,7 +37,6 @@ from objstore import (
     is_either_binary,
     outcome_shape,
     outcome_words,
-    refusal,
     replace,
     shown_lines,
     split_lines,
@@ -53,6 +52,7 @@ __all__ = [
     "failure_shape",
     "named_effects",
     "nothing_to_do",
+    "outcome_of",
     "overtaken",
     "shown_outcome",
 ]
@@ -80,6 +80,20 @@ _EXTERNAL_FILES: Final = 20
 _EXTERNAL_ROWS: Final = 400
 
 
+def outcome_of(
+    server: ServerState, decide: "Callable[[Workspace], Shape]", workspace: "Workspace | None" = None
+) -> Shape:
+    """Return the outcome of what a function does in the workspace; an error is an outcome, too.
+
+    `workspace`: None opens it, after what git did is recorded.
+    """
+    try:
+        with server.workspace(notes_git=True) if workspace is None else nullcontext(workspace) as opened:
+            return decide(opened)
+    except (CasError, OSError) as error:
+        return failure_shape(server, error)
+
+
 def overtaken(message: str) -> Shape:
     """Return the outcome of a decision about changes that are no longer as they were shown."""
     return {"outcome": "overtaken", "message": visible(message)}
@@ -91,24 +105,41 @@ def shown_outcome(
     action: Action,
     outcome: DecisionOutcome,
     *,
-    answered: Ticket,
+    answered: Ticket = NO_TICKET,
     preview: Preview | None = None,
+    subject: str = "",
 ) -> Shape:
     """Return an outcome, as `--json` prints it, with its message and what the page needs for an answer.
 
     `answered`: what the reviewer was shown before; its answers still apply. `preview`: computes the ways out of a
-    conflict (None: there are none).
+    conflict (None: there are none). `subject`: what it is on, in place of the names of edits and hunks ("": these).
     """
-    shape: Shape = {**shown(outcome_shape(workspace, action, outcome, dry_run=False)), "notes": []}
+    if isinstance(outcome, Decided):
+        if outcome.act is None:
+            server.subjects.put(outcome.number, subject)
+        else:
+            subject = server.subjects.get(outcome.act.number) or ""
+    words = outcome_words(outcome, workspace.history.edit, shown_name, subject=subject)
+    shape: Shape = {
+        **shown(outcome_shape(workspace, action, outcome, dry_run=False)),
+        **_said(words.done, subject),
+    }
     match outcome:
         case Decided():
-            return {**shape, **_decided(workspace, outcome)}
-        case NothingToDo():
-            return {**shape, "message": outcome_words(outcome, workspace.history.edit, shown_name).done}
+            names = outcome_words(outcome, workspace.history.edit, shown_name).done
+            notes = [visible(note) for note in (*words.along, *words.notes)]
+            return {
+                **shape,
+                "files": named_effects(workspace.root, outcome.files),
+                "notes": notes,
+                "detail": visible(names),
+            }
         case Conflicted():
             return {**shape, **_conflicted(server, workspace, outcome, answered, preview)}
         case ExternalChanges():
             return {**shape, **_external(server, workspace, outcome, answered)}
+        case NothingToDo():
+            return shape
 
 
 def done_shape(action: str, decision: int, message: str, **fields: object) -> Shape:
@@ -116,13 +147,13 @@ def done_shape(action: str, decision: int, message: str, **fields: object) -> Sh
 
     `decision`: the number by which an undo takes it back. `fields`: what else is not empty.
     """
-    shape: Shape = {**empty_outcome(action), "outcome": "decided", "decision": decision or None, "notes": []}
-    return {**shape, "message": visible(message), **fields}
+    shape: Shape = {**empty_outcome(action), "outcome": "decided", "decision": decision or None}
+    return {**shape, **_said(message), **fields}
 
 
 def nothing_to_do(action: str, message: str) -> Shape:
     """Return the outcome of a request that changes nothing."""
-    return {**empty_outcome(action), "outcome": "nothing-to-do", "notes": [], "message": visible(message)}
+    return {**empty_outcome(action), "outcome": "nothing-to-do", **_said(message)}
 
 
 def named_effects(root: str, effects: "Iterable[FileEffect]", *, dry_run: bool = False) -> list[Shape]:
@@ -158,13 +189,9 @@ def failure_shape(server: ServerState, error: CasError | OSError) -> Shape:
 # ---- inside
 
 
-def _decided(workspace: "Workspace", outcome: Decided) -> Shape:
-    words = outcome_words(outcome, workspace.history.edit, shown_name)
-    return {
-        "files": named_effects(workspace.root, outcome.files),
-        "notes": [visible(note) for note in (*words.along, *words.notes)],
-        "message": visible(words.done),
-    }
+def _said(message: str, subject: str = "") -> Shape:
+    """Return the fields for what is said of an outcome. `detail`: the message with the names of edits and hunks."""
+    return {"message": visible(message), "notes": [], "detail": "", "subject": subject}
 
 
 def _conflicted(
@@ -174,7 +201,6 @@ def _conflicted(
     kept = _tried(preview, outcome, WayOut.KEEP_LINES) if outcome.can_keep_lines else None
     edits = Edits(workspace)
     return {
-        "message": refusal(outcome, shown_name),
         "conflicts": [
             _conflict(workspace.root, edits, conflict) for conflict in distinct_conflicts(outcome)[:_CONFLICTS]
         ],
@@ -217,7 +243,6 @@ def _quoted(sign: str, text: bytes) -> Iterator[Shape]:
 
 def _external(server: ServerState, workspace: "Workspace", outcome: ExternalChanges, answered: Ticket) -> Shape:
     return {
-        "message": refusal(outcome, shown_name),
         "external_changes": [
             {
                 **at_path(external_shape(workspace.root, change), change.path),

@@ -8,19 +8,20 @@ import os
 import threading
 import time
 from collections.abc import Collection
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from cli.screen.terminal import shown_name
-from cli.web.decisions.decision_requests import asked_first, decided, decided_elsewhere, resolved
-from cli.web.decisions.outcomes import failure_shape, nothing_to_do, overtaken
+from cli.web.decisions.decision_requests import Resolved, decided
+from cli.web.decisions.outcomes import nothing_to_do, outcome_of, overtaken
 from cli.web.server_state import DecisionRequest, ServerState, WaitingRejection
 from cli.web.shapes import running_call, units_named
 from objstore import Action, CasError, Configuration, replace
 
 if TYPE_CHECKING:
-    from objstore import RunningCall, Unit, Workspace
+    from objstore import RunningCall, Workspace
 
 __all__ = ["decided_or_asked", "make_due", "settled", "waiting_shapes", "waiting_words"]
 
@@ -38,33 +39,12 @@ def decided_or_asked(server: ServerState, request: DecisionRequest, running: str
 
     `running`: what to do in that case: "now", "wait", or "" to follow the setting `review.running`.
     """
-    if server.elsewhere is not None:
-        return decided_elsewhere(server, server.elsewhere, request)
-    try:
-        with server.workspace(notes_git=True) as workspace:
-            if request.action is Action.REJECT and running != "now":
-                calls = _at_work(workspace)
-                if calls:
-                    found = resolved(server, workspace, request)
-                    if isinstance(found, str):
-                        return overtaken(found)
-                    question = asked_first(server, workspace, request, found)
-                    if question is not None:
-                        return question
-                    calls = [call for call in calls if _may_change(server.root, call, found.paths)]
-                    wanted = running or _setting(server.root)
-                    if calls and wanted == "ask":
-                        words = "It may change what you reject."
-                        return {
-                            "outcome": "running",
-                            "message": words,
-                            "calls": [running_call(server.root, call) for call in calls],
-                        }
-                    if calls and wanted == "wait":
-                        return _kept(server, request, calls, found.paths, found.named)
-            return decided(server, workspace, request)
-    except (CasError, OSError) as error:
-        return failure_shape(server, error)
+
+    def decide(workspace: "Workspace") -> Shape:
+        calls = _at_work(workspace) if request.action is Action.REJECT and running != "now" else []
+        return decided(server, workspace, request, partial(_held, server, request, calls, running))
+
+    return outcome_of(server, decide)
 
 
 def settled(server: ServerState, number: int, *, is_made: bool) -> Shape:
@@ -75,10 +55,7 @@ def settled(server: ServerState, number: int, *, is_made: bool) -> Shape:
     try:
         if not is_made:
             return nothing_to_do("reject", "Cancelled: nothing was rejected.")
-        with server.workspace(notes_git=True) as workspace:
-            return decided(server, workspace, waiting.request, can_ask=False)
-    except (CasError, OSError) as error:
-        return failure_shape(server, error)
+        return outcome_of(server, lambda workspace: decided(server, workspace, waiting.request, can_ask=False))
     finally:
         server.settle(number)
 
@@ -146,17 +123,24 @@ def _setting(root: str) -> str:
     return found if found in _CHOICES else "ask"
 
 
-def _kept(
-    server: ServerState,
-    request: DecisionRequest,
-    calls: "list[RunningCall]",
-    paths: Collection[str],
-    units: "tuple[Unit, ...]",
-) -> Shape:
+def _held(
+    server: ServerState, request: DecisionRequest, calls: "list[RunningCall]", running: str, found: Resolved
+) -> Shape | None:
+    """Ask, or keep a rejection waiting, if one of the calls may be changing its files; None: it can be made now."""
+    calls = [call for call in calls if _may_change(server.root, call, found.paths)]
+    wanted = running or (_setting(server.root) if calls else "")
+    if calls and wanted == "ask":
+        return {
+            "outcome": "running",
+            "message": "It may change what you reject.",
+            "calls": [running_call(server.root, call) for call in calls],
+        }
+    if not calls or wanted != "wait":
+        return None
     waiting = WaitingRejection(
         request=request,
-        units=units,
-        names=tuple(dict.fromkeys(map(shown_name, paths))),
+        units=found.named,
+        names=tuple(dict.fromkeys(map(shown_name, found.paths))),
         session=calls[0].session,
         conversations=tuple(dict.fromkeys(call.conversation for call in calls)),
         quiet_since=0.0,
@@ -194,7 +178,8 @@ def _make(server: ServerState, workspace: "Workspace", number: int) -> None:
         return  # the user makes or cancels it at this moment
     again: WaitingRejection | None = None
     try:
-        shape = decided(server, workspace, waiting.request, can_ask=False)
+        request = waiting.request
+        shape = outcome_of(server, lambda opened: decided(server, opened, request, can_ask=False), workspace)
         if shape["outcome"] == "failed" and waiting.tries < _TRIES:
             again = replace(waiting, tries=waiting.tries + 1)
         elif shape["outcome"] not in {"decided", "nothing-to-do"}:

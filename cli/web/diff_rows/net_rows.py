@@ -5,13 +5,13 @@ diff of a million rows. Words are compared only for the requested rows, within a
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from cli.screen.terminal import visible
 from cli.screen.word_diff import Emphasis, Span, emphasis, paired_lines
+from cli.web.kept import Kept
 from objstore import split_lines, value
 
 if TYPE_CHECKING:
@@ -30,6 +30,17 @@ MOST_CHARACTERS: Final = 2_000
 
 _BUDGET: Final = 3_000_000
 """Most pairs of characters that are compared for one page of rows: some 0.4 s."""
+
+Paired: TypeAlias = list[tuple[int, int, Emphasis]]
+"""Pairs of lines, by their places in two texts, with the words in which they differ."""
+
+
+def _held(sides: tuple[bytes, bytes], found: tuple[int, Paired]) -> int:
+    return len(sides[0]) + len(sides[1]) + 600 * len(found[1])
+
+
+_COMPARED: Final = Kept[tuple[bytes, bytes], tuple[int, Paired]](2_048, 2_000_000, _held)
+"""The words of the changes that were shown last: a page asks for a file again after each event."""
 
 
 @value
@@ -252,11 +263,14 @@ def _between(
         yield _Run(sign=" ", count=above, old=end[0] - above, new=end[1] - above)
 
 
-def _word_pairs(removed: bytes, inserted: bytes, budget: int) -> tuple[int, list[tuple[int, int, Emphasis]]]:
+def _word_pairs(removed: bytes, inserted: bytes, budget: int) -> tuple[int, Paired]:
     """Return the cost, and the pairs of similar lines of a change with the words in which they differ.
 
     Cost and `budget` are counted in pairs of characters.
     """
+    known = _COMPARED.get((removed, inserted))
+    if known is not None and known[0] <= budget:
+        return known
     old, new = split_lines(removed), split_lines(inserted)
     spent = 0
     if len(old) == len(new):
@@ -264,24 +278,20 @@ def _word_pairs(removed: bytes, inserted: bytes, budget: int) -> tuple[int, list
         spent = sum(len(one) * len(other) for one, other in zip(old, new, strict=True))
         if spent > budget:
             return 0, []
-        found = _words(removed, inserted, tuple((at, at) for at in range(len(old))))
+        found = _words(old, new, ((at, at) for at in range(len(old))))
         if len(found) == len(old):
+            _COMPARED.put((removed, inserted), (spent, found))
             return spent, found
-    cost = len(removed) * len(inserted)
-    if spent + cost > budget:
-        return spent, []
-    return spent + cost, _words(removed, inserted, _pairs(removed, inserted))
+    spent += len(removed) * len(inserted)
+    if spent > budget:
+        return spent - len(removed) * len(inserted), []
+    found = _words(old, new, paired_lines(old, new))
+    _COMPARED.put((removed, inserted), (spent, found))
+    return spent, found
 
 
-@lru_cache(maxsize=2048)
-def _pairs(removed: bytes, inserted: bytes) -> tuple[tuple[int, int], ...]:
-    return tuple(paired_lines(split_lines(removed), split_lines(inserted)))
-
-
-@lru_cache(maxsize=2048)
-def _words(removed: bytes, inserted: bytes, pairs: tuple[tuple[int, int], ...]) -> list[tuple[int, int, Emphasis]]:
+def _words(old: Sequence[bytes], new: Sequence[bytes], pairs: Iterable[tuple[int, int]]) -> Paired:
     """Return the pairs of lines that have much in common, with the words in which they differ."""
-    old, new = split_lines(removed), split_lines(inserted)
     found = []
     for i, j in pairs:
         words = emphasis(shown_line(old[i])[0], shown_line(new[j])[0])

@@ -9,7 +9,6 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import CancelledError, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from cli.screen.syntax import Mark, syntax_of
 from cli.web.diff_rows.net_rows import DiffRows, shown_line, utf16
+from cli.web.kept import Kept
 
 if TYPE_CHECKING:
     from objstore import NetFile
@@ -27,12 +27,18 @@ _PATIENCE: Final = 5.0
 """Seconds to wait for the process: it starts within one second, and gives up a text after a quarter."""
 
 _MOST_TEXTS: Final = 64
-"""Texts whose marks are kept, because a page requests the rows of one diff in several steps."""
+_MOST_BYTES: Final = 8_000_000
+"""Texts whose marks are kept, and bytes of both: a page requests the rows of one diff in several steps."""
 
 _WHOLE: Final = 100_000
 """Most bytes of a text that is highlighted as a whole, so that strings of several lines are recognized."""
 
 _Marks = list[tuple[int, int, str]]
+_Asked = tuple[str, tuple[str, ...]]
+
+
+def _held(asked: _Asked, found: list[list[Mark]]) -> int:
+    return sum(map(len, asked[1])) + 100 * sum(map(len, found))
 
 
 class SyntaxMarks:
@@ -43,20 +49,15 @@ class SyntaxMarks:
         self._lock: Final = threading.Lock()
         self._pool: ProcessPoolExecutor | None = None
         self._is_closed = False
-        self._known: Final[OrderedDict[tuple[str, tuple[str, ...]], list[list[Mark]]]] = OrderedDict()
+        self._known: Final = Kept[_Asked, list[list[Mark]]](_MOST_TEXTS, _MOST_BYTES, _held)
 
     def of(self, path: str, lines: Sequence[str]) -> list[list[Mark]]:
         """Return the marks of each line of a file, given as shown; [] for a file of no known language."""
         asked = (path, tuple(lines))
-        with self._lock:
-            if asked in self._known:
-                self._known.move_to_end(asked)
-                return self._known[asked]
-        found = self._found(path, asked[1])
-        with self._lock:
-            self._known[asked] = found
-            while len(self._known) > _MOST_TEXTS:
-                self._known.popitem(last=False)
+        found = self._known.get(asked)
+        if found is None:
+            found = self._found(*asked)
+            self._known.put(asked, found)
         return found
 
     def close(self) -> None:

@@ -2,22 +2,21 @@
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from starlette.routing import Route
 
 from cli.app.invocation import reviewer
 from cli.web.decisions.decision_requests import resolved
-from cli.web.decisions.outcomes import failure_shape, shown_outcome
+from cli.web.decisions.outcomes import outcome_of, shown_outcome
 from cli.web.endpoints import Json, post
 from cli.web.request_fields import BadRequest, Fields, NotThere
-from cli.web.server_state import DecisionRequest, ServerState, Ticket
+from cli.web.server_state import DecisionRequest, ServerState
 from cli.web.shapes import at_path
 from objstore import (
     Action,
     BlobId,
     CallInfo,
-    CasError,
     FileChanged,
     Origin,
     Selection,
@@ -74,12 +73,12 @@ def claim(server: ServerState, fields: Fields) -> Json:
     """Claim edits that were found on disk, for a session or (null) for the user."""
     seqs = fields.seqs("edits")
     session = None if fields.is_null("session") else fields.number("session", least=1)
-    try:
-        with server.workspace(notes_git=True) as workspace:
-            outcome = workspace.review.claim(seqs, session=session, who=reviewer())
-            return shown_outcome(server, workspace, Action.CLAIM, outcome, answered=Ticket())
-    except (CasError, OSError) as error:
-        return failure_shape(server, error)
+
+    def claimed(workspace: "Workspace") -> dict[str, Any]:
+        outcome = workspace.review.claim(seqs, session=session, who=reviewer())
+        return shown_outcome(server, workspace, Action.CLAIM, outcome)
+
+    return outcome_of(server, claimed)
 
 
 # ---- inside

@@ -1,30 +1,26 @@
 """Routes that decide, undo and redo."""
 
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import Final
 
 from starlette.routing import Route
 
-from cli.app.invocation import reviewer
 from cli.screen.terminal import shown_name
-from cli.web.decisions.decision_requests import Step, stepped
+from cli.web.decisions.decision_requests import stepped
 from cli.web.decisions.outcomes import overtaken
 from cli.web.decisions.waiting_rejections import decided_or_asked, settled
 from cli.web.endpoints import Json, post
 from cli.web.request_fields import BadRequest, Fields
 from cli.web.server_state import DecisionRequest, ServerState
-from objstore import Action, NamedPlace, OnExternal, Selection, Status, Unit
-
-if TYPE_CHECKING:
-    from objstore import DecisionOutcome, ExternalChange, Workspace
+from objstore import Action, NamedPlace, Selection, Status, Unit
 
 __all__ = ["ROUTES"]
-
-_ANSWERS: Final = [choice.value for choice in OnExternal]
 
 
 def decide(server: ServerState, fields: Fields) -> Json:
     """Accept, reject or reset net changes or hunks."""
     action = Action(fields.choice("action", ["accept", "reject", "reset"]))
+    answer = fields.answer()
     selection, statuses = _selected(fields)
     request = DecisionRequest(
         action=action,
@@ -35,16 +31,16 @@ def decide(server: ServerState, fields: Fields) -> Json:
         cascade=fields.flag("cascade"),
         markers=fields.flag("markers"),
         keep_lines=fields.flag("keep_lines"),
-        on_external=OnExternal(fields.choice("on_external", _ANSWERS, "abort")),
-        ticket=fields.text("ticket", "", most=100),
+        on_external=answer.on_external,
+        ticket=answer.ticket,
     )
     if request.cascade + request.markers + request.keep_lines > 1:
         raise BadRequest("cascade, keep_lines and markers exclude each other.")
     goes_further = request.cascade or request.keep_lines
     if goes_further and action is not Action.REJECT:
         raise BadRequest("Only a rejection can cascade or keep lines.")
-    if (goes_further or request.on_external is not OnExternal.ABORT) and not request.ticket:
-        raise BadRequest("cascade, keep_lines and on_external answer what was shown: give its ticket.")
+    if goes_further and not request.ticket:
+        raise BadRequest("cascade and keep_lines answer what was shown: give its ticket.")
     running = fields.choice("running", ["now", "wait"], "")
     return decided_or_asked(server, request, running)
 
@@ -71,13 +67,7 @@ def _selected(fields: Fields) -> tuple[Selection, tuple[tuple[Unit, Status], ...
 def undo(server: ServerState, fields: Fields) -> Json:
     """Undo the decision that was shown as the newest."""
     number = fields.number("number", least=1)
-
-    def undone(
-        workspace: "Workspace", on_external: OnExternal, expected: "tuple[ExternalChange, ...]"
-    ) -> "DecisionOutcome":
-        return workspace.review.undo(number, who=reviewer(), on_external=on_external, expected=expected)
-
-    shape = _stepped(server, Action.UNDO, fields, undone)
+    shape = stepped(server, Action.UNDO, fields.answer(), lambda workspace: partial(workspace.review.undo, number))
     return (
         overtaken("Something else was decided or undone since. Look at the changes, then undo again.")
         if shape["outcome"] == "nothing-to-do"
@@ -87,13 +77,7 @@ def undo(server: ServerState, fields: Fields) -> Json:
 
 def redo(server: ServerState, fields: Fields) -> Json:
     """Redo the decision that was last undone."""
-
-    def redone(
-        workspace: "Workspace", on_external: OnExternal, expected: "tuple[ExternalChange, ...]"
-    ) -> "DecisionOutcome":
-        return workspace.review.redo(who=reviewer(), on_external=on_external, expected=expected)
-
-    shape = _stepped(server, Action.REDO, fields, redone)
+    shape = stepped(server, Action.REDO, fields.answer(), lambda workspace: workspace.review.redo)
     return {**shape, "message": "There is no decision to redo."} if shape["outcome"] == "nothing-to-do" else shape
 
 
@@ -107,17 +91,6 @@ def stop_checks(server: ServerState, _: Fields) -> Json:
     for check in server.checks():
         check.stopped.set()
     return {}
-
-
-# ---- inside
-
-
-def _stepped(server: ServerState, action: Action, fields: Fields, step: Step) -> dict[str, Any]:
-    on_external = OnExternal(fields.choice("on_external", _ANSWERS, "abort"))
-    ticket = fields.text("ticket", "", most=100)
-    if on_external is not OnExternal.ABORT and not ticket:
-        raise BadRequest("on_external answers what was shown: give its ticket.")
-    return stepped(server, action, on_external, ticket, step)
 
 
 ROUTES: Final[list[Route]] = [

@@ -18,7 +18,6 @@ from objstore import (
     FileTooLarge,
     HistoryBroken,
     NoSuchName,
-    OnExternal,
     PathError,
     is_binary,
     split_lines,
@@ -103,11 +102,7 @@ def restore(server: ServerState, fields: Fields) -> Json:
     """Restore a file to its state after or before an edit, or preview that."""
     path, seq = fields.path("path"), fields.number("seq", least=1)
     before, dry_run = fields.flag("before"), fields.flag("dry_run")
-    on_external = OnExternal(fields.choice("on_external", [choice.value for choice in OnExternal], "abort"))
-    ticket = fields.text("ticket", "", most=100)
-    if on_external is not OnExternal.ABORT and not ticket:
-        raise BadRequest("on_external answers what was shown: give its ticket.")
-    return restored(server, PastState(path, seq, before), on_external, ticket, dry_run=dry_run)
+    return restored(server, PastState(path, seq, before), fields.answer(), dry_run=dry_run)
 
 
 def search(server: ServerState, fields: Fields) -> Json:

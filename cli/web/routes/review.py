@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.routing import Route
 
-from cli.web.decisions.outcomes import failure_shape
+from cli.web.decisions.outcomes import outcome_of
 from cli.web.diff_rows.net_rows import CONTEXT, shown_line
 from cli.web.diff_rows.syntax_marks import rows_syntax
 from cli.web.endpoints import Json, get, post
@@ -13,7 +13,7 @@ from cli.web.server_state import ServerState
 from cli.web.views.file_view import ShownFile, file_view, rejected_change, shown_file
 from cli.web.views.review_queue import queue_shape
 from cli.web.views.single_edits import edits_shape, lines_taken_out
-from objstore import CasError, Status
+from objstore import Status
 
 if TYPE_CHECKING:
     from objstore import Workspace
@@ -91,17 +91,13 @@ def split(server: ServerState, fields: Fields) -> Json:
     if len(units) != 1:
         raise BadRequest("unit has to name one hunk.")
     rows, status = fields.positions("rows"), Status(fields.choice("status", [each.value for each in Status]))
-    try:
-        with server.workspace(notes_git=True) as workspace:
-            return lines_taken_out(server, workspace, units[0], rows, status)
-    except (CasError, OSError) as error:
-        return failure_shape(server, error)
+    return outcome_of(server, lambda workspace: lines_taken_out(workspace, units[0], rows, status))
 
 
 def seen(server: ServerState, fields: Fields) -> Json:
     """Mark the changes as seen that were wholly on the screen, and answer with the keys of the others."""
     keys, screen = fields.keys("keys"), fields.on_screen("on_screen")
-    known = {key: server.change(key) for key in keys}
+    known = {key: server.changes.get(key) for key in keys}
     seen = [key for key, change in known.items() if change and screen.missing(key, change.rows) is None]
     with server.workspace() as workspace:
         workspace.review.mark_seen(seen)

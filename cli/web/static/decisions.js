@@ -9,11 +9,8 @@ import { goOn, isSameStop, newEpoch, pickedRows, refresh, refreshChecks, show, v
 import { onScreen } from "./shown.js";
 import { undecided } from "./shown_file.js";
 import { say, set, state } from "./state.js";
-import { counted } from "./words.js";
 
-const WORDS = { accept: "Accepted", reject: "Rejected", reset: "Reopened" };
-
-/** What a request decides on: for the message, the count, and the change that comes next. @typedef {{ action: "accept" | "reject" | "reset", keys: string[], changes: number, where: string }} About */
+/** What a request decides on, for the change that comes next. @typedef {{ action: "accept" | "reject" | "reset", keys: string[] }} About */
 /** @typedef {"accept" | "reject"} Verdict */
 
 /** The decision in progress: until its result is shown, no other begins. @type {Promise<Outcome> | null} */
@@ -58,8 +55,7 @@ export async function decideOnFile(action) {
   const { file } = state;
   if (!file || acting || isReadOnly()) return null;
   const keys = undecided(file).map(({ key }) => key);
-  const about = { action, keys, changes: leftIn(file), where: `in ${base(file.name)}` };
-  return perform("decide", { action, path: file.path }, about);
+  return perform("decide", { action, path: file.path }, { action, keys });
 }
 
 /** Return how many changes are left in a file, those of other turns included. @param {ShownFile} file */
@@ -71,17 +67,14 @@ export function leftIn({ document, all }) {
 async function decideOnChanges(action, indices, reason) {
   const file = /** @type {ShownFile} */ (state.file);
   const keys = indices.map((at) => file.all[at].key);
-  const about = { action, keys, changes: keys.length, where: `in ${base(file.name)}` };
-  return perform("decide", { action, keys, ...(reason ? { reason } : {}) }, about);
+  return perform("decide", { action, keys, ...(reason ? { reason } : {}) }, { action, keys });
 }
 
 /** Accept or reject every change of a turn. @param {Verdict} action @param {number} number */
 export async function decideOnTurn(action, number) {
   const turn = state.queue?.turns.find((one) => one.turn === number);
   if (!turn || acting || isReadOnly()) return null;
-  const changes = turn.files.reduce((n, file) => n + file.changes, 0);
-  const about = { action, keys: [], changes, where: `of turn ${number}` };
-  return perform("decide", { action, turn: number }, about);
+  return perform("decide", { action, turn: number }, { action, keys: [] });
 }
 
 /** Decide on single hunks. @param {"accept" | "reject" | "reset"} action @param {Record<string, Status>} units each with its status as shown */
@@ -96,7 +89,7 @@ export async function reopen(index) {
   if (!change || !was || isReadOnly()) return;
   const { key } = change;
   const units = Object.fromEntries(change.hunks.map((unit) => [unit, was]));
-  await perform("decide", { action: "reset", units }, { action: "reset", keys: [key], changes: 1, where: `in ${base(state.file?.name ?? "")}` });
+  await perform("decide", { action: "reset", units }, { action: "reset", keys: [key] });
 }
 
 /** Undo the newest decision that the page shows, after a decision in progress has ended. */
@@ -158,7 +151,7 @@ async function performed(name, body, about) {
   };
   switch (outcome.outcome) {
     case "conflict":
-      set({ sheet: { kind: "conflict", outcome, again, what: about ? `${counted(about.changes, "change")} ${about.where}` : "it" } });
+      set({ sheet: { kind: "conflict", outcome, again, what: outcome.subject || "it" } });
       break;
     case "external-changes":
       set({ sheet: { kind: "external-changes", outcome, again } });
@@ -209,22 +202,18 @@ async function wasDecided(name, outcome, about) {
     const keys = file?.all.filter(({ key, hunks, verdict }) => about.keys.includes(key) || (!verdict && hunks.length && hunks.every((hunk) => covered.has(hunk)))) ?? [];
     const word = about.action === "accept" ? "accepted" : "rejected";
     for (const { key } of keys) verdicts.set(key, word);
-    const changes = Math.max(about.changes, keys.length);
-    noteDecision({ number: outcome.decision ?? 0, action: about.action, document: here?.document ?? 0, turn: here?.turn ?? null, keys: keys.map(({ key }) => key), changes, where: about.where });
+    noteDecision({ number: outcome.decision ?? 0, action: about.action, document: here?.document ?? 0, turn: here?.turn ?? null, keys: keys.map(({ key }) => key) });
     await next(keys);
-    say(sentence(about, changes, outcome), { can_undo: true, detail: outcome.message });
-    return;
+  } else {
+    for (const key of about?.keys ?? []) verdicts.delete(key);
+    await refresh(about?.keys[0]);
   }
-  for (const key of about?.keys ?? []) verdicts.delete(key);
-  await refresh(about?.keys[0]);
-  say([about ? sentence(about, about.changes, outcome) : outcome.message, ...(about ? [] : outcome.notes)].join(" "), { can_undo: outcome.decision !== null, detail: outcome.message });
+  sayDone(outcome);
 }
 
-/** Return what was decided as a sentence; what goes along is said too. @param {About} about @param {number} changes @param {Extract<Outcome, { outcome: "decided" }>} outcome */
-function sentence({ action, where }, changes, outcome) {
-  const cascaded = outcome.changed.filter(({ cascaded: goes }) => goes).length;
-  const along = cascaded ? `, with ${counted(cascaded, "hunk")} of other edits` : "";
-  return [`${WORDS[action]} ${counted(changes, "change")} ${where}${along}.`, ...outcome.notes].join(" ");
+/** Say what was done, with Undo if it can be undone here. @param {Extract<Outcome, { outcome: "decided" }>} outcome */
+function sayDone({ action, message, notes, detail, decision }) {
+  say([message, ...notes].join(" "), { can_undo: decision !== null && action !== "undo", detail });
 }
 
 /** Go to the change after those that were just decided: in this file, else in the next one. @param {ShownChange[]} decided */
@@ -249,9 +238,7 @@ async function steppedBack(name, outcome) {
   const { route } = state;
   if (entry?.document && !(route.screen === "file" && isSameStop(route, entry))) show(entry);
   await refresh(is_undo ? (entry?.keys[0] ?? null) : undefined);
-  const count = entry ? `${counted(entry.changes, "change")} ${entry.where}` : "";
-  const words = is_undo ? `Undone: ${count} ${entry?.changes === 1 ? "is" : "are"} to be decided again.` : `Redone: ${entry?.action === "accept" ? "accepted" : "rejected"} ${count}.`;
-  say([entry ? words : outcome.message, ...outcome.notes].join(" "), { can_undo: !is_undo, detail: outcome.message });
+  sayDone(outcome);
 }
 
 // ---- comments

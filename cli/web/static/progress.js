@@ -4,7 +4,7 @@
 
 /** A file of a turn as the queue shows it. @typedef {{ document: number, added: number, removed: number, changes: number, unseen: number, total: number, name: string, path: string, operation: string, verdict: "" | "accepted" | "rejected" }} Stop */
 /** @typedef {Omit<Turn, "files"> & { files: Stop[], left: number, total: number }} TurnStops */
-/** A decision of this page. @typedef {{ number: number, action: string, document: number, turn: number | null, keys: string[], changes: number, where: string }} Entry */
+/** A decision of this page. @typedef {{ number: number, action: string, document: number, turn: number | null, keys: string[] }} Entry */
 
 /** The counts of lines of files, which the queue has only while something is pending. @type {Map<string, { added: number, removed: number }>} */
 const counts = new Map();

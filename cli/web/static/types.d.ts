@@ -254,7 +254,10 @@ export interface Decide {
 /** POST /api/waiting {id, do: "now" | "cancel"}. Answer: Outcome. */
 /** POST /api/stop_checks {}: end the checks that run. Answer: {}. */
 
-/** What `cas` prints with --json of a decision, with its message; `notes`: what else a person should read. */
+/**
+ * What `cas` prints with --json of a decision, with its message. `notes`: what else a person should read; `detail`: the
+ * message with the names of edits and hunks; `subject`: what it is on, such as "3 changes in a.py" ("": single hunks).
+ */
 export interface Answered {
   action: string; dry_run: boolean; decision: number | null; act: object | null;
   changed: { name: Unit; status: Status; cascaded: boolean }[];
@@ -263,7 +266,7 @@ export interface Answered {
   older: number[]; broken: object[]; absent: string[];
   conflicts: Conflict[]; accept_first: Unit[]; reject_first: Unit[]; can_keep_lines: boolean;
   external_changes: (ExternalChange & { rows: Row[] })[];
-  message: string; notes: string[];
+  message: string; notes: string[]; detail: string; subject: string;
 }
 /** Decided and the two after it have all that `cas` prints; the others are those of the page alone. */
 export type Outcome =

@@ -1,6 +1,5 @@
 """Compute the view of one file: its changes, and rows of its diff."""
 
-from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ from cli.selection.turn_selection import TurnSelection
 from cli.web.diff_rows.net_rows import CONTEXT, DiffRows, is_whitespace_only
 from cli.web.request_fields import NotThere
 from cli.web.server_state import ServerState, ShownChange
-from cli.web.shapes import at_path, change_words, kind_of, named, units_named
+from cli.web.shapes import at_path, file_shape, units_named
 from cli.web.views.change_authors import FileAuthors, rejection_shape
 from objstore import (
     DocumentId,
@@ -20,6 +19,7 @@ from objstore import (
     TextForm,
     blob_id,
     change_shape,
+    change_words,
     comment_shape,
     encoded,
     is_placeholder,
@@ -27,6 +27,8 @@ from objstore import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from objstore import NetChange, NetFile, Status, StoreError, Unit, Workspace
 
 __all__ = ["ShownFile", "file_view", "rejected_change", "shown_file"]
@@ -44,6 +46,11 @@ class ShownFile:
     longest: int  # characters of its longest row
     authors: Shape  # the fields of the file about its authors
     writers: tuple[Shape, ...]  # those of each change
+
+    @property
+    def size(self) -> int:
+        """Return how many bytes its texts have together."""
+        return len(self.file.before or b"") + len(self.file.after or b"")
 
     def line(self, row: int, key: bytes = b"") -> bytes | None:
         """Return the line of a row (None: there is no such row, or it is a gap).
@@ -67,68 +74,34 @@ def shown_file(
     # Another file's edits, which are what mostly comes while one reads, leave this one as it is.
     position = workspace.review.position(DocumentId(document))
     units = TurnSelection(turns=(turn,)).pending_units(workspace) if turn else None
-
-    def computed() -> ShownFile:
-        file = _found(server, workspace, document, units)
-        rows, found = DiffRows(file, context), FileAuthors(workspace, file)
-        writers = [{"writers": found.writers(change), "before": found.before(change)} for change in file.changes]
-        return ShownFile(
-            file=file,
-            keys=tuple(change.key for change in file.changes),
-            rows=rows,
-            longest=rows.longest,
-            authors={"authors": found.shapes, "edits": found.summaries()},
-            writers=tuple(writers),
-        )
-
-    if position is None:
-        return computed()
-    shown = server.computed((document, units, context), position, computed, _size)
+    asked = (document, units, context)
+    known: tuple[object, ShownFile] | None = server.files.get(asked)
+    if known is None or position is None or known[0] != position:
+        known = position, _laid_out(workspace, _found(server, workspace, document, units), context)
+        if position is not None:
+            server.files.put(asked, known)
+        return known[1]
     with suppress(NoSuchName, PathError):
-        state = workspace.history.last_state(shown.file.path)
+        state = workspace.history.last_state(known[1].file.path)
         if state.blob is not None:
             workspace.history.text(state.blob)  # raises if the bytes were lost since the diff was computed
-    return shown
-
-
-def _size(shown: ShownFile) -> int:
-    return len(shown.file.before or b"") + len(shown.file.after or b"")
-
-
-def file_shape(server: ServerState, shown: ShownFile, seen: Collection[bytes]) -> Shape:
-    """Return the summary of a file."""
-    file, keys = shown.file, shown.keys
-    return {
-        "document": file.document,
-        **named(file.path),
-        "name_before": shown_name(file.path_before) if file.path_before != file.path else "",
-        "operation": file.operation.value,
-        "lines_added": file.added,
-        "lines_removed": file.removed,
-        "changes": len(keys),
-        "unseen": sum(key not in seen for key in keys),
-        "turns": sorted({turn for change in file.changes for turn in change.turns}),
-        "kind": kind_of(file.path, is_binary=file.is_binary),
-        "unrecorded": server.is_unrecorded(file.document, otherwise=file.is_unrecorded),
-    }
+    return known[1]
 
 
 def file_view(server: ServerState, workspace: "Workspace", shown: ShownFile, first: int, count: int) -> Shape:
     """Return a file's changes, and rows of its diff."""
     file, keys, rows, root = shown.file, shown.keys, shown.rows, workspace.root
+    turns = {turn for change in file.changes for turn in change.turns}
+    is_unrecorded = server.is_unrecorded(file.document, otherwise=file.is_unrecorded)
     seen = workspace.review.seen_changes()
     comments = comments_by_change(workspace, file)
     paths = (file.path, file.path_before)
     decided = {} if server.elsewhere is None else server.elsewhere.decided()
     groups = [frozenset(keys[at] for at in (place, *change.shares_with)) for place, change in enumerate(file.changes)]
-    server.note_shown(
-        [
-            (key, ShownChange(units=change.units, together=group, paths=paths, rows=count))
-            for key, change, group, (_, count) in zip(keys, file.changes, groups, rows.places, strict=True)
-        ]
-    )
+    for key, change, group, (_, height) in zip(keys, file.changes, groups, rows.places, strict=True):
+        server.changes.put(key, ShownChange(units=change.units, together=group, paths=paths, rows=height))
     return {
-        **file_shape(server, shown, seen),
+        **file_shape(file, seen, turns, is_unrecorded=is_unrecorded),
         "mode_before": file.mode_before,
         "mode_after": file.mode,
         "size_before": file.size_before,
@@ -139,7 +112,7 @@ def file_view(server: ServerState, workspace: "Workspace", shown: ShownFile, fir
                 **change_shape(root, change, seen, ()),
                 "comments": [at_path(comment_shape(root, view), view.path) for view in comments.get(at, ())],
                 "key": key.hex(),
-                "words": change_words(file, change),
+                "words": change_words(file, change, shown_name),
                 "whitespace_only": is_whitespace_only(change),
                 "row": rows.places[at][0],
                 "rows": rows.places[at][1],
@@ -171,12 +144,25 @@ def rejected_change(workspace: "Workspace", shown: ShownFile, key: bytes) -> Sha
 # ---- inside
 
 
+def _laid_out(workspace: "Workspace", file: "NetFile", context: int) -> ShownFile:
+    rows, found = DiffRows(file, context), FileAuthors(workspace, file)
+    writers = [{"writers": found.writers(change), "before": found.before(change)} for change in file.changes]
+    return ShownFile(
+        file=file,
+        keys=tuple(change.key for change in file.changes),
+        rows=rows,
+        longest=rows.longest,
+        authors={"authors": found.shapes, "edits": found.summaries()},
+        writers=tuple(writers),
+    )
+
+
 def _found(server: ServerState, workspace: "Workspace", document: int, units: "frozenset[Unit] | None") -> "NetFile":
     """Return a file with its pending changes. `units`: as for Review.changes.
 
     Raises NotThere, and StoreError if nothing is found but the changes of some file can't be read.
     """
-    paths = server.places(document)
+    paths = server.places.get(document)
     if paths:
         for file in workspace.review.changes(paths, units):
             if file.document == document:

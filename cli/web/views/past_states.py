@@ -7,20 +7,19 @@ from cli.app.invocation import reviewer
 from cli.screen.terminal import shown_name
 from cli.web.decisions.outcomes import (
     done_shape,
-    failure_shape,
     named_effects,
     nothing_to_do,
+    outcome_of,
     overtaken,
     shown_outcome,
 )
 from cli.web.diff_rows.net_rows import DiffRows
-from cli.web.request_fields import NotThere
-from cli.web.server_state import ServerState, Ticket
+from cli.web.request_fields import Answer, NotThere
+from cli.web.server_state import ServerState
 from cli.web.shapes import named
 from objstore import (
     UNREADABLE,
     Action,
-    CasError,
     ChangeKind,
     DocumentId,
     ExternalChanges,
@@ -47,8 +46,6 @@ Shape = dict[str, Any]
 
 _MOST_COMPARED: Final = 4_000_000
 """Most bytes of both states together that are compared, in about a second."""
-
-_NONE: Final = Ticket()
 
 
 class PastState(NamedTuple):
@@ -106,30 +103,29 @@ def state_shape(workspace: "Workspace", state: State, *, first: int, count: int,
     return shape
 
 
-def restored(server: ServerState, named: PastState, on_external: OnExternal, ticket: str, *, dry_run: bool) -> Shape:
+def restored(server: ServerState, named: PastState, answer: Answer, *, dry_run: bool) -> Shape:
     """Restore a state as an edit by the user, or preview that, and return the outcome.
 
     If the file has a change that is not recorded yet, the outcome shows that change. A request with its ticket then
     records it and restores the state. Raises NotThere as `state_named`.
     """
-    answered = server.shown(ticket) if ticket else _NONE
+    answered = server.shown(answer.ticket)
     if answered is None:
         return overtaken("The server no longer remembers what you were shown. Look at the file again, then restore it.")
-    try:
-        with server.workspace(notes_git=True) as workspace:
-            state = state_named(workspace, named)
-            if state.blob is not None:
-                workspace.history.edit(named.seq).refuse_if_expired()
-            outside = _outside(workspace, state.path)
-            is_answered = on_external is not OnExternal.ABORT and answered.expected == outside
-            if outside and not dry_run and not is_answered:
-                changes = ExternalChanges(changes=outside)
-                refused = shown_outcome(server, workspace, Action.ACCEPT, changes, answered=_NONE)
-                return {**refused, "action": "restore"}
-            outcome = workspace.review.restore(state, who=reviewer(), dry_run=dry_run)
-            return _restored(server.root, state, outcome, dry_run=dry_run)
-    except (CasError, OSError) as error:
-        return failure_shape(server, error)
+
+    def restore(workspace: "Workspace") -> Shape:
+        state = state_named(workspace, named)
+        if state.blob is not None:
+            workspace.history.edit(named.seq).refuse_if_expired()
+        outside = _outside(workspace, state.path)
+        is_answered = answer.on_external is not OnExternal.ABORT and answered.expected == outside
+        if outside and not dry_run and not is_answered:
+            refused = shown_outcome(server, workspace, Action.ACCEPT, ExternalChanges(changes=outside))
+            return {**refused, "action": "restore"}
+        outcome = workspace.review.restore(state, who=reviewer(), dry_run=dry_run)
+        return _restored(server.root, state, outcome, dry_run=dry_run)
+
+    return outcome_of(server, restore)
 
 
 # ---- inside

@@ -9,10 +9,11 @@ from cli.screen.terminal import shown_name, visible
 from cli.web.decisions.waiting_rejections import waiting_shapes
 from cli.web.review_progress import DoneFile, ListedChange, Stop
 from cli.web.server_state import ServerState
-from cli.web.shapes import at_path, kind_of, named, running_call, shown
+from cli.web.shapes import at_path, changes_counted, file_shape, named, running_call, shown
 from objstore import (
     DocumentId,
     EditFilter,
+    FileSummary,
     NoSuchName,
     Operation,
     Seq,
@@ -30,7 +31,7 @@ from objstore import (
 )
 
 if TYPE_CHECKING:
-    from objstore import FileSummary, PendingGroup, StatusReport, Workspace
+    from objstore import PendingGroup, StatusReport, Workspace
 
 __all__ = ["queue_shape"]
 
@@ -38,6 +39,9 @@ Shape = dict[str, Any]
 
 _NEWEST: Final = 20
 """Most sessions that are offered when edits are claimed."""
+
+_UNREAD: Final = FileSummary("", "", DocumentId(0), Operation.EDIT, 0, 0, (), (), (), False, 0, 0, False)  # noqa: FBT003 -- as its fields are
+"""A file whose changes are not known yet."""
 
 _NO_TURN: Final = TurnPrompt(number=0, session=0, conversation="", time=0, prompt="", client="", model="")
 
@@ -175,30 +179,10 @@ def _turn_changes(file: "FileSummary", seqs: Collection[Seq]) -> set[int]:
     return own | {other for at in own for other in file.changes[at].shares_with}
 
 
-def _net_counts(file: "FileSummary", places: Collection[int], seen: Collection[bytes]) -> Shape:
-    """Return how many lines some changes of a file add and remove, and how many of these changes are not seen."""
-    chosen = [file.changes[at] for at in sorted(places)]
-    return {
-        "lines_added": sum(change.inserted_lines for change in chosen),
-        "lines_removed": sum(change.removed_lines for change in chosen),
-        "changes": len(chosen),
-        "unseen": sum(change.key not in seen for change in chosen),
-    }
-
-
 def _file_shape(file: "FileSummary", turns: Mapping[Seq, int], seen: Collection[bytes]) -> Shape:
     """Return the summary of a file. `turns`: of each pending edit."""
-    seqs = {unit.seq for unit in (*file.units, *file.kept_on)}
-    return {
-        "document": file.document,
-        **named(file.path),
-        "name_before": shown_name(file.path_before) if file.path_before != file.path else "",
-        "operation": file.operation.value,
-        **_net_counts(file, range(len(file.changes)), seen),
-        "turns": sorted({turns.get(seq, 0) for seq in seqs} - {0}),
-        "kind": kind_of(file.path, is_binary=file.is_binary),
-        "unrecorded": file.is_unrecorded,
-    }
+    own = {turns.get(unit.seq, 0) for unit in (*file.units, *file.kept_on)}
+    return file_shape(file, seen, own, is_unrecorded=file.is_unrecorded)
 
 
 def _turns(
@@ -231,7 +215,7 @@ def _turns(
         shape["files"] = [
             {
                 "document": file.document,
-                **_net_counts(file, places, seen),
+                **changes_counted([file.changes[at] for at in places], seen),
                 "own": sum(listed[file.changes[at].key].stop == (number, session) for at in places),
             }
             for file, places in own
@@ -248,19 +232,9 @@ def _unread_files(report: "StatusReport", put_off: Mapping[str, DocumentId]) -> 
         groups.setdefault(group.path, []).append(group)
     for path, document in put_off.items():
         own = groups.get(path, [])
-        yield (
-            path,
-            {
-                "document": document,
-                **named(path),
-                "name_before": "",
-                "operation": Operation.EDIT.value,
-                **_own_counts(own),
-                "turns": sorted({group.turn for group in own} - {0}),
-                "kind": kind_of(path, is_binary=False),
-                "unrecorded": False,
-            },
-        )
+        unread = _UNREAD._replace(path=path, path_before=path, document=document)
+        shape = file_shape(unread, (), [group.turn for group in own], is_unrecorded=False)
+        yield path, {**shape, **_own_counts(own)}
 
 
 def _own_counts(groups: "list[PendingGroup]") -> Shape:

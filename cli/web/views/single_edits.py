@@ -10,13 +10,11 @@ from cli.render.edits import existence_changes
 from cli.review_ui.hunk_place import located_hunk
 from cli.review_ui.split_hunk import Part, Split, parts
 from cli.screen.terminal import shown_name, visible
-from cli.web.decisions.outcomes import done_shape, failure_shape, named_effects, nothing_to_do, overtaken
+from cli.web.decisions.outcomes import done_shape, named_effects, nothing_to_do, overtaken
 from cli.web.diff_rows.net_rows import MOST_CHARACTERS, Row, line_row
 from cli.web.on_screen import edit_sides, is_told_by_lines
-from cli.web.server_state import ServerState
 from cli.web.shapes import Edits
 from objstore import (
-    CasError,
     Hunk,
     Operation,
     Status,
@@ -64,35 +62,25 @@ def edits_shape(workspace: "Workspace", units: Iterable[Unit]) -> list[Shape]:
     return found
 
 
-def lines_taken_out(
-    server: ServerState, workspace: "Workspace", unit: Unit, rows: Collection[int], status: Status
-) -> Shape:
-    """Take lines out of a hunk by an amendment of its edit, and return the outcome.
+def lines_taken_out(workspace: "Workspace", unit: Unit, rows: Collection[int], status: Status) -> Shape:
+    """Take lines out of a hunk by an amendment of its edit, and return the outcome. Raises CasError and OSError.
 
     `rows`: their positions among the rows that `edits_shape` sent; removed lines come back, inserted ones go. `status`:
     the status of the hunk as shown.
     """
-    try:
-        view = workspace.history.edit(unit.seq)
-        if unit.hunk >= len(view.units) or view.units[unit.hunk] is not status:
-            return overtaken(f"{unit} was decided elsewhere meanwhile.")
-        split = located_hunk(workspace, unit)
-        if isinstance(split, str):
-            return {"outcome": "failed", "message": visible(f"Can't split {unit}: {split}.")}
-        if not rows or max(rows) >= len(split.old) + len(split.new):
-            return overtaken(f"{unit} has no such lines any more.")
-        chosen, hunks = _without(split, _parts(Part(old=split.old, new=split.new)), rows)
-        if not hunks:
-            return nothing_to_do("split", "Nothing to do: without these lines, the text is the same.")
-        outcome = workspace.review.amend(
-            unit.seq,
-            split.text(chosen),
-            version=blob_id(split.text([split.new])),
-            hunks=hunks,
-            who=reviewer(),
-        )
-    except (CasError, OSError) as error:
-        return failure_shape(server, error)
+    view = workspace.history.edit(unit.seq)
+    if unit.hunk >= len(view.units) or view.units[unit.hunk] is not status:
+        return overtaken(f"{unit} was decided elsewhere meanwhile.")
+    split = located_hunk(workspace, unit)
+    if isinstance(split, str):
+        return {"outcome": "failed", "message": visible(f"Can't split {unit}: {split}.")}
+    if not rows or max(rows) >= len(split.old) + len(split.new):
+        return overtaken(f"{unit} has no such lines any more.")
+    chosen, hunks = _without(split, _parts(Part(old=split.old, new=split.new)), rows)
+    if not hunks:
+        return nothing_to_do("split", "Nothing to do: without these lines, the text is the same.")
+    version = blob_id(split.text([split.new]))
+    outcome = workspace.review.amend(unit.seq, split.text(chosen), version=version, hunks=hunks, who=reviewer())
     made = [edit.seq for edit in outcome.edits]
     words = f"Recorded edit {made[0]}, which amends edit {unit.seq}." if made else "Nothing was changed."
     message = f"Took that out. {words} {unit} itself is still {status.value}."

@@ -49,7 +49,8 @@ def test_what_another_store_has_is_shown_and_decided_once_where_the_files_are(
 
     rejected = server.decide("reject", keys=[first], reason="Not in capitals.")
     assert (rejected["outcome"], rejected["changed"][0]["status"]) == ("decided", "rejected")
-    assert "Decision 1 asks desk (team)" in rejected["message"]
+    assert (rejected["message"], rejected["decision"]) == ("Rejected 1 change in a.txt.", None)  # None: no undo here
+    assert "Decision 1 asks desk (team)" in rejected["notes"][0]
     queue = server.queue()
     assert (queue["changes"], queue["decided"]) == (1, 1)
     assert [change.get("verdict") for change in server.file("a.txt")["all"]] == ["rejected", None]

@@ -1,6 +1,5 @@
 """What a server remembers between requests is bounded, and never prevents an answer."""
 
-from functools import partial
 from pathlib import Path
 
 import click
@@ -37,26 +36,5 @@ def test_files_are_put_off_only_as_long_as_each_look_gets_further(server: Server
     assert server.version() == before
 
 
-def test_of_the_last_results_as_many_are_kept_as_twenty_megabytes_hold(server: ServerState) -> None:
-    made: list[int] = []
-
-    def compute(number: int) -> int:
-        def computed() -> int:
-            made.append(number)
-            return number
-
-        return server.computed(number, "version", computed, lambda _: 6_000_000)
-
-    assert [compute(number) for number in (1, 2, 1, 3, 4, 1, 2)] == [1, 2, 1, 3, 4, 1, 2]
-    assert made == [1, 2, 3, 4, 2]
-
-
 def test_a_folder_without_a_store_is_not_called_read_only(tmp_path: Path) -> None:
     assert ServerState(str(tmp_path), click.Context(click.Command("web"))).read_only() == ""
-
-
-def test_only_the_result_for_the_newest_version_is_kept(server: ServerState) -> None:
-    made = [server.computed("file", version, partial(str, version)) for version in (1, 2, 2, 1)]
-    assert made == ["1", "2", "2", "1"]
-    assert server.computed("file", 1, partial(str, "again")) == "1"
-    assert server.computed("file", 2, partial(str, "again")) == "again"

@@ -92,7 +92,7 @@ def test_undo_goes_back_to_the_change_in_its_file(
     expect(review.head_of("config.rst")).to_be_visible()
     review.press("u")
     expect(review.head_of("CHANGES.rst")).to_be_visible()
-    expect(review.said).to_contain_text("Undone: 1 change in CHANGES.rst is to be decided again")
+    expect(review.said).to_contain_text("Undid the acceptance of 1 change in CHANGES.rst")
     expect(review.progress).to_have_text("0 of 85 changes decided")
     review.page.get_by_role("button", name="What you did").click()
     expect(review.sheet.get_by_role("listitem")).to_have_count(2)

@@ -86,10 +86,10 @@ def test_accepting_and_rejecting_go_on_and_undo_takes_back(review: ReviewPage, p
     expect(review.said).to_contain_text("Rejected")
     assert "5_000" in (project / "shop/cart.py").read_text()
     review.press("u")
-    expect(review.said).to_contain_text("Undone")
+    expect(review.said).to_contain_text("Undid the ")
     assert "4_000" in (project / "shop/cart.py").read_text()
     review.press("U")
-    expect(review.said).to_contain_text("Redone")
+    expect(review.said).to_contain_text("Redid the ")
     assert "5_000" in (project / "shop/cart.py").read_text()
 
 
@@ -100,7 +100,7 @@ def test_buttons_of_a_heading_decide_on_its_change(review: ReviewPage, project: 
     assert "## Test it" not in (project / "README.md").read_text()
     assert "15 %" in (project / "README.md").read_text()
     review.page.get_by_role("button", name="Undo").click()
-    expect(review.said).to_contain_text("Undone")
+    expect(review.said).to_contain_text("Undid the ")
     assert "## Test it" in (project / "README.md").read_text()
 
 

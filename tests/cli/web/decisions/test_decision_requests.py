@@ -151,7 +151,8 @@ def test_a_change_is_accepted_and_rejected_by_its_key(edited: CommandRunner, ser
     first, second = server.keys("a")
     outcome = server.decide("reject", keys=[first], reason="Keep the digit.")
     assert (outcome["outcome"], outcome["action"], server.changed(outcome)) == ("decided", "reject", ["2:1"])
-    assert outcome["message"] == "Rejected hunk 2:1."
+    assert (outcome["message"], outcome["subject"]) == ("Rejected 1 change in a.", "1 change in a")
+    assert outcome["detail"] == "Rejected hunk 2:1."
     assert [(each["name"], each["words"]) for each in outcome["files"]] == [("a", "Rewrote a")]
     assert edited.bytes("a") == TEN.replace(b"9\n", b"nine\n")
     assert server.decide("accept", keys=[second])["outcome"] == "decided"

@@ -443,7 +443,7 @@ def _shown(effects: Sequence[FileEffect]) -> list[FileEffect]:
 
 
 def _bytes(size: int) -> str:
-    return f"{size} byte{'' if size == 1 else 's'}"
+    return f"{size:,} byte{'' if size == 1 else 's'}"
 
 
 def _capitalized(text: str) -> str:

@@ -211,7 +211,7 @@ def test_what_no_line_shows_is_said_in_words(reading: ReviewPage) -> None:
     said = {
         "shop/names.py": "shop/old_names.py",
         "shop/run.sh": "0755",
-        "shop/countries.py": "New file of 12 bytes",
+        "shop/countries.py": "New file, 12 bytes",
         "prices.bin": "1,024 bytes",
     }
     for name, words in said.items():

@@ -168,12 +168,12 @@ def _screen(server: ReviewServer) -> dict[str, Any]:
     return {change["key"]: ALL_ROWS for file in shown for change in file["all"]}
 
 
-def in_chat(root: Path, action: str, key: str) -> dict[str, Any]:
+def in_chat(root: Path, action: str, key: str, text: str = "") -> dict[str, Any]:
     """Return what the window of a chat program decides on one change."""
     allow_deciding(root)
     with windowed(root) as agent:
         shown = raw_call(agent, "review_edits", path=str(root))
-        done = raw_call(agent, "review_decide", ticket=ticket_of(shown), action=action, keys=[key])
+        done = raw_call(agent, "review_decide", ticket=ticket_of(shown), action=action, keys=[key], text=text)
     found: dict[str, Any] = done["structuredContent"]["taken"]
     return found
 
@@ -273,3 +273,107 @@ def test_a_change_is_the_same_everywhere(tmp_path: Path, seed: int) -> None:
     typed = by_keys(by_terminal, KEY[action], f"{path}:{change.line_after}")
     assert state(by_terminal) == state(by_words), (seed, action, path, change.units, typed)
     assert typed["outcome"] == said["outcome"]
+
+
+@pytest.mark.parametrize("seed", range(20, 26 if WHOLE else 22))
+def test_a_hunk_is_the_same_from_the_command_line_by_keys_and_on_the_page(tmp_path: Path, seed: int) -> None:
+    root = tmp_path / "made"
+    root.mkdir()
+    made(root, seed)
+    chance = random.Random(seed)
+    with Workspace.open(str(root)) as workspace:
+        views = workspace.history.edits()
+        units = [(Unit(view.seq, hunk), view.units[hunk]) for view in views for hunk in view.telling]
+        changes = [(file.path, change) for file in workspace.review.changes() for change in file.changes]
+    for at, action in enumerate(["accept", "reject", "reopen"]):
+        unit, status = chance.choice(units)
+        by_words, by_button = copies(root, f"words{at}", f"button{at}")
+        said = by_command(by_words, action, str(unit))
+        doing = "reset" if action == "reopen" else action
+        shown = on_page(by_button, doing, units={str(unit): status.value})
+        assert shown["outcome"] == said["outcome"], (seed, action, unit, said, shown)
+        assert state(by_button) == state(by_words), (seed, action, unit)
+        if said["outcome"] == "conflict":
+            assert (shown["accept_first"], shown["reject_first"]) == (said["accept_first"], said["reject_first"])
+    lines = [(path, change) for path, change in changes if change.inserted and change.kind is ChangeKind.LINES]
+    if lines:
+        path, change = chance.choice(lines)
+        action = chance.choice(["accept", "reject"])
+        by_words, by_terminal = copies(root, "words", "terminal")
+        said = by_command(by_words, action, str(change.units[0]))
+        typed = by_keys(by_terminal, f"e{KEY[action]}", f"{path}:{change.line_after}")
+        assert (typed["outcome"], state(by_terminal)) == (said["outcome"], state(by_words)), (seed, action, typed, said)
+
+
+@pytest.mark.parametrize("seed", range(30, 34 if WHOLE else 31))
+def test_all_changes_of_a_turn_are_the_same_by_name_on_the_page_and_in_the_chat(tmp_path: Path, seed: int) -> None:
+    root = tmp_path / "made"
+    root.mkdir()
+    made(root, seed)
+    chance = random.Random(seed)
+    with Workspace.open(str(root)) as workspace:
+        turns = [turn.number for turn in workspace.sessions.turns()]
+    turn = chance.choice([number for number in turns if _is_pending(root, number)])
+    action = chance.choice(["accept", "reject"])
+    by_words, by_button, by_window = copies(root, "words", "button", "window")
+    allow_deciding(by_window)
+    with windowed(by_window) as agent:
+        shown = raw_call(agent, "review_edits", turn=turn)
+        changes = shown["structuredContent"]["changes"]
+        assert len(changes) == shown["structuredContent"]["total"]
+        keys = [change["key"] for change in changes]
+        done = raw_call(agent, "review_decide", ticket=ticket_of(shown), action=action, keys=keys)
+    told = done["structuredContent"]["taken"]
+    pressed = on_page(by_button, action, keys=keys)
+    hunks = sorted({hunk for change in changes for hunk in change["hunks"]})
+    said = by_command(by_words, action, *hunks)
+    assert (pressed["outcome"], said["outcome"]) == (told["outcome"], told["outcome"]), (seed, action, told, pressed)
+    assert state(by_button) == state(by_window), (seed, action, turn)
+    assert state(by_words) == state(by_window), (seed, action, turn)
+
+
+@pytest.mark.parametrize("seed", range(40, 44 if WHOLE else 41))
+def test_a_comment_is_on_the_same_hunks_everywhere(tmp_path: Path, seed: int) -> None:
+    root = tmp_path / "made"
+    root.mkdir()
+    made(root, seed)
+    with Workspace.open(str(root)) as workspace:
+        changes = [(file.path, change) for file in workspace.review.changes() for change in file.changes]
+    _, change = random.Random(seed).choice(changes)
+    by_words, by_button, by_window = copies(root, "words", "button", "window")
+    for unit in change.units[:1]:
+        assert cas("comment", str(unit), "-m", "Why?", folder=by_words).status == 0
+    with review_server(by_button) as server:
+        _screen(server)
+        server.post("/api/comment", keys=[change.key.hex()], text="Why?")
+    assert in_chat(by_window, "comment", change.key.hex(), text="Why?")["outcome"] == "commented"
+    assert _commented(by_window) == _commented(by_button)
+    assert _commented(by_words)[0] <= _commented(by_button)[0]
+
+
+def _commented(root: Path) -> tuple[set[Unit], str]:
+    with Workspace.open(str(root)) as workspace:
+        (view,) = workspace.comments.all()
+    return set(view.comment.units), view.comment.text
+
+
+@pytest.mark.parametrize("seed", range(50, 56 if WHOLE else 52))
+def test_an_undo_is_the_same_from_the_command_line_and_on_the_page(tmp_path: Path, seed: int) -> None:
+    root = tmp_path / "made"
+    root.mkdir()
+    made(root, seed)
+    by_words, by_button = copies(root, "words", "button")
+    for _ in range(3):
+        said = by_command(by_words, "undo")
+        with review_server(by_button) as server:
+            number = server.queue()["undo"]
+            if said["outcome"] == "nothing-to-do":
+                assert not number
+                break
+            shown = server.post("/api/undo", number=number)
+        assert shown["outcome"] == said["outcome"], (seed, said, shown)
+        assert {name: shown[name] for name in SAME} == {name: said[name] for name in SAME}
+        assert state(by_button) == state(by_words), seed
+        if shown["outcome"] != "decided":
+            break
+        assert (shown["act"] or {}).get("words") == (said["act"] or {}).get("words")

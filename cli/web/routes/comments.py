@@ -17,6 +17,7 @@ from objstore import (
     Action,
     BlobId,
     CallInfo,
+    CasError,
     FileChanged,
     Origin,
     Selection,

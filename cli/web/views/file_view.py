@@ -112,7 +112,7 @@ def file_view(server: ServerState, workspace: "Workspace", shown: ShownFile, fir
                 **change_shape(root, change, seen, ()),
                 "comments": [at_path(comment_shape(root, view), view.path) for view in comments.get(at, ())],
                 "key": key.hex(),
-                "words": change_words(file, change, shown_name),
+                "words": change_words(file, change, shown_name, "→"),
                 "whitespace_only": is_whitespace_only(change),
                 "row": rows.places[at][0],
                 "rows": rows.places[at][1],

@@ -204,21 +204,21 @@ def broken_words(outcome: Decided) -> Iterator[str]:
         yield f"Note: and it breaks {len(outcome.broken) - _NOTICES} more names."
 
 
-def change_words(file: NetFile, change: NetChange, name: Name) -> str:
-    """Return what a change does to its file as a whole; "": it only changes lines."""
+def change_words(file: NetFile, change: NetChange, name: Name, arrow: str = "->") -> str:
+    """Return what a change does to its file as a whole; "": it only changes lines. `arrow`: goes before what is now."""
     match change.kind:
         case "move":
             return f"moved from {name(file.path_before)}"
         case "mode":
-            return f"mode {file.mode_before:04o} -> {file.mode:04o}"
+            return f"mode {file.mode_before:04o} {arrow} {file.mode:04o}"
         case "encoding":
-            return f"encoding {file.forms[0].words} -> {file.forms[1].words}"
+            return f"encoding {file.forms[0].words} {arrow} {file.forms[1].words}"
         case "create":
             return "new link" if file.mode == LINK_MODE else f"new file, {_bytes(file.size)}"
         case "delete":
             return "link deleted" if file.mode_before == LINK_MODE else f"file of {_bytes(file.size_before)} deleted"
         case "content":
-            return f"{_bytes(file.size_before)} -> {_bytes(file.size)}"
+            return f"{_bytes(file.size_before)} {arrow} {_bytes(file.size)}"
         case "newline":
             verb = "lost" if change.removed.endswith(b"\n") else "gained"
             return f"the last line has {verb} its newline"

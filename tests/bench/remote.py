@@ -13,6 +13,7 @@ import random
 import shutil
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,6 +55,7 @@ FILES: Final = 400
 LINES: Final = 40
 ROUNDS: Final = 3
 DECISIONS: Final = 50
+DECIDERS: Final = 8
 OPENINGS: Final = 40
 
 _PieceAt: TypeAlias = tuple[str, int, int]
@@ -90,6 +92,7 @@ def bench_remote(report: Report) -> None:
         bucket, done = [*buckets.values()][-1], pushed[-1]
         _measure_check(folder, bucket, done.head, report)
         _measure_requests(root, bucket, done, report)
+        _measure_contention(FailingBucket(open_bucket(f"{bucket.url}/contended")), report)
         _measure_edits(folder, report)
 
 
@@ -198,6 +201,25 @@ def _measure_requests(root: Path, bucket: FailingBucket, done: Pushed, report: R
         taken.append((time.perf_counter_ns() - began) / 1e6)
     report.ratio("requests of a decision whose log was read", bucket.count / DECISIONS, "<= 1")
     report.times("that decision", taken)
+
+
+def _measure_contention(bucket: FailingBucket, report: Report) -> None:
+    """Let several stores decide at once on units of their own: they contend for the next number of the log."""
+
+    def decide(writer: int) -> None:
+        ledger = Ledger()
+        for number in range(DECISIONS):
+            unit = Unit(Seq(writer * DECISIONS + number + 1), 1)
+            decision = RemoteDecision(
+                lane=Lane("0" * 32), action=Action.ACCEPT, units={unit: Status.PENDING}, who="bench", nonce=new_nonce()
+            )
+            append(bucket, decision, ledger)
+
+    with ThreadPoolExecutor(DECIDERS) as pool:
+        took = _taken(lambda: list(pool.map(decide, range(DECIDERS))))
+    report.ratio(f"decisions a second of {DECIDERS} stores at once", DECIDERS * DECISIONS / took.seconds, "-")
+    for kind, count in sorted(bucket.requests.items()):
+        report.ratio(f"{kind} requests of each of these", count / (DECIDERS * DECISIONS), "-")
 
 
 def _measure_edits(folder: Path, report: Report) -> None:

@@ -160,3 +160,18 @@ def test_no_line_of_the_tour_is_wider_than_its_terminal() -> None:
     )
     assert len(blocks) >= 5
     assert [line for width, shown in blocks for line in shown.splitlines() if len(line) > int(width)] == []
+
+
+def test_each_limit_in_the_table_of_remotes_has_a_test() -> None:
+    page = (DOCS / "remote.md").read_text()
+    rows = [row for row in page.splitlines() if row.startswith("| ") and row.count(" | ") == 4 and "can't" in row]
+    assert len(rows) > 5
+    sources = "".join(path.read_text() for path in (Path(SOURCE) / "tests").rglob("test_*.py"))
+    left = "test_key_that_was_taken_away_can_do_nothing"
+    for row in rows:
+        what, *cells = row.strip("| ").split(" | ")
+        named = re.findall(r"`(test_\w+)`", row)
+        only_who_left = [cell.startswith("can't") for cell in cells] == [False, True, False, False]
+        assert named or only_who_left, what
+        for name in (*named, left):
+            assert f"def {name}(" in sources, name

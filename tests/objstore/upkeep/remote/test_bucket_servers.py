@@ -219,6 +219,32 @@ def test_wrong_key_is_said_and_nothing_is_sent(
         workspace.remotes.push("origin")
 
 
+def test_key_that_was_taken_away_can_do_nothing(
+    server: BucketServer, url: str, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Workspace.open(root, UnsyncedDisk()) as workspace:
+        workspace.remotes.add("team", url)
+        workspace.remotes.push("team")
+    before = [each.key for each in open_bucket(url).listed("")]
+    with monkeypatch.context() as patch:
+        patch.setenv(server.secret_name, "d3Jvbmc=")
+        bucket = open_bucket(url)
+        decision = RemoteDecision(
+            lane=LANE, action=Action.REJECT, units={Unit(Seq(1), 1): Status.PENDING}, who="left", nonce=new_nonce()
+        )
+        for act in (
+            lambda: bucket.put_new("stores/x", b"x"),
+            lambda: bucket.get(before[0], 1 << 20),
+            lambda: list(bucket.listed("")),
+            lambda: bucket.folders("stores"),
+            lambda: bucket.delete(before),
+            lambda: append(bucket, decision, Ledger()),
+        ):
+            with pytest.raises(RemoteFailed, match="does not accept the key"):
+                act()
+    assert [each.key for each in open_bucket(url).listed("")] == before
+
+
 @pytest.mark.parametrize("hours", [-5, 5])
 def test_clock_that_is_off_is_said_and_nothing_is_sent(signing: Proxy, url: str, root: Path, hours: int) -> None:
     with Workspace.open(root, UnsyncedDisk()) as workspace:

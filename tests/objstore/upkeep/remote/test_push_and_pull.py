@@ -262,6 +262,14 @@ def test_head_that_is_none_is_refused(root: Path, bucket: FailingBucket, body: C
         newest(bucket, done.head.lane, done.seen)
 
 
+def test_head_that_is_too_large_is_not_read(root: Path, bucket: FailingBucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = pushed(root, bucket)
+    bucket.put_new(numbered(head_folder(done.head.lane), 2), bytes(1_001))
+    monkeypatch.setattr("objstore.upkeep.remote.heads.MAX_HEAD", 1_000)
+    with pytest.raises(RemoteFailed, match="1000"):
+        newest(bucket, done.head.lane, done.seen)
+
+
 def test_log_that_is_no_store_is_refused_and_leaves_nothing(root: Path, tmp_path: Path, bucket: FailingBucket) -> None:
     head = pushed(root, bucket).head
     # Of the member's own making, with right hashes: only the checks of an import find it.

@@ -163,7 +163,9 @@ def _restored_text(
     for effect in outcome.files:
         yield screen.line(effect_line(effect, dry_run=dry_run))
     for path in outcome.older:
-        yield screen.line(f"Kept {shown_name(path)}: it came into sight later, and may have been there then.")
+        yield screen.line(
+            f"Kept {shown_name(path)}: it came into sight later, and it or what it was made of may have been there."
+        )
     if not outcome.edits:
         yield screen.line(f"No file {'changes' if dry_run else 'changed'}: all are as they were then.")
     elif dry_run:

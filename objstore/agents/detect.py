@@ -5,7 +5,7 @@ import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import Protocol
+from typing import Final, Protocol
 
 from objstore.agents.baseline_update import BaselineUpdate
 from objstore.disk.fs.birth_time import born_at
@@ -48,6 +48,9 @@ from objstore.worktree.tree_writer import ContentWriter
 from objstore.worktree.walk import COARSEST_TIMESTAMP_NS, ReadFile, ScanLimits, SkippedPath
 
 __all__ = ["ExplainsChanges", "NewRepositories", "UnstoredLargeFiles", "folder_differences", "record_differences"]
+
+_NAMED_GONE: Final = 10
+"""Paths that went away, and that the note of a new file names."""
 
 
 @value
@@ -124,6 +127,7 @@ def record_differences(
             return NewRepositories(found=repositories)
         recorder = Recorder(journal, batch)
         recorder.left_out, recorder.born = _ages(journal, last(), found, files)
+        recorder.may_hold = _heirs(journal, last(), found, files)
         returned, left = _returned(journal, recorder, batch, info, scan, found)
         edits, conversation, recorded = _recorded(journal, recorder, batch, info, left, other_names, returned)
         recorded |= {here.path for here in found} - {here.path for here in left}
@@ -141,7 +145,7 @@ def record_differences(
     if scan is not None and (dirty or any(walk.has_changes for walk in walks.values())):
         kept = scan
     # The scan that records the rest of what appeared must know, too, what was left out before.
-    if kept is not None and recorded.issuperset(recorder.left_out):
+    if kept is not None and recorded.issuperset({*recorder.left_out, *recorder.may_hold}):
         kept.save()
     skipped = [*(place for walk in walks.values() for place in walk.skipped), *known.skipped]
     return conversation, edits, skipped
@@ -198,6 +202,24 @@ def _ages(
     times = {path: time for path, (time, inode) in born.items() if inode not in known}
     older.update(path for path, time in times.items() if time < last.looked_at(path))
     return older, times
+
+
+def _heirs(
+    journal: Journal, last: StatCache, found: Iterable[Difference], named: Collection[bytes]
+) -> dict[bytes, str]:
+    """Return the paths of new files that may hold what files held that no scan had read, and that are gone.
+
+    With each, the names of these, one in a line: the first of them. `named`: by a call, which said what it writes.
+    """
+    new = [here.path for here in found if _is_new_content(journal, here) and here.path not in named]
+    gone = last.gone_unread() if new else []
+    names = "\n".join(path.decode(errors="replace") for path in gone[:_NAMED_GONE])
+    return dict.fromkeys(new, names) if gone else {}
+
+
+def _is_new_content(journal: Journal, here: Difference) -> bool:
+    """Return whether a file appeared at a path, with content that was never stored."""
+    return here.known is None and here.now is not None and not journal.store.has(here.now.blob)
 
 
 # ---- what differs

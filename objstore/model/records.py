@@ -25,6 +25,7 @@ from objstore.text.hunks import Hunk
 from objstore.values.fastclass import NamedTuple, field, value
 
 __all__ = [
+    "HEIR_NOTE",
     "LEFT_OUT_NOTE",
     "MCPDIFF_SOURCE",
     "PURGED",
@@ -50,6 +51,9 @@ __all__ = [
 
 LEFT_OUT_NOTE: Final = "left_out"
 """The note of a creation whose path the scan before left out: the file may be older than its edit."""
+
+HEIR_NOTE: Final = "may_hold"
+"""The note of a creation with which paths went away that no scan had read: it may hold what they held."""
 
 MCPDIFF_SOURCE: Final = "mcpdiff"
 """The note of an edit imported from mcpdiff, which holds its mcpdiff id; also the author of imported decisions."""

@@ -11,6 +11,7 @@ from objstore.history.edit_queries import edits
 from objstore.history.session_queries import turn
 from objstore.history.state_at import PastFiles, past_files
 from objstore.model.basic_types import FileState, OnExternal, Origin, Status, Unit
+from objstore.model.records import HEIR_NOTE, Edit
 from objstore.model.results import CallInfo, CallOutcome, ExternalChanges
 from objstore.model.views import EditFilter, EditView, TurnView
 from objstore.review.acts import commit_act
@@ -55,6 +56,9 @@ def rewind_exactly(journal: Journal, call: Call, number: int, *, who: str, dry_r
     """
     then = _files_then(journal, number)
     differing = _differing(journal, then)
+    heirs = [path for path, state in differing.items() if state is None and _may_hold_older(journal, path)]
+    for path in heirs:
+        del differing[path]
     for path, state in sorted(differing.items(), key=lambda each: (each[1] is not None, each[0])):  # make room first
         link = first_symlink_on(journal.tree, path)
         if link and differing.get(os.fsencode(link), link) is not None:  # the rewind doesn't remove it
@@ -66,7 +70,7 @@ def rewind_exactly(journal: Journal, call: Call, number: int, *, who: str, dry_r
             call.delete(name)
 
     outcome = commit_act(journal, call, who=who, reason=f"files as before turn {number}", dry_run=dry_run)
-    return replace(outcome, older=tuple(map(os.fsdecode, then.unseen)))
+    return replace(outcome, older=tuple(map(os.fsdecode, [*then.unseen, *heirs])))
 
 
 def exact_info(number: int, *, who: str) -> CallInfo:
@@ -88,6 +92,14 @@ def unrecorded(journal: Journal, number: int, on_external: OnExternal) -> Extern
 
 def _files_then(journal: Journal, number: int) -> PastFiles:
     return past_files(journal, turn(journal, number).time - 1)
+
+
+def _may_hold_older(journal: Journal, path: bytes) -> bool:
+    """Return whether the file at a path may hold what a file held that no scan had read, and that is gone."""
+    tip = journal.store.tip_at(path)
+    first = None if tip is None else next(iter(journal.store.index.history.dated(tip.document)), None)
+    record = None if first is None else journal.store.record(first[0])[0]
+    return isinstance(record, Edit) and record.before is None and HEIR_NOTE in record.notes
 
 
 def _differing(journal: Journal, then: PastFiles) -> dict[bytes, FileState | None]:

@@ -114,6 +114,7 @@ class StatCache:
         self.changed_indexes: set[bytes] = set()  # those whose index has changed since the last scan. Not saved
         self.newly_left_out: list[bytes] = []  # paths that the last scan covered, and this one leaves out. Not saved
         self.looks: dict[bytes, Look] = {}  # by folder, until a scan lists it. Not saved
+        self._dropped: list[bytes] = []  # paths that the last scan left out, in folders that are gone. Not saved
         self._rows: dict[bytes, list[Any]] = {}  # folders in their encoded form
         self._open: dict[bytes, CachedFolder] = {}  # decoded or new folders; they override `_rows`
         self._saved_names: dict[bytes, list[bytes]] = {}  # the names of the files in some of `_rows`
@@ -301,6 +302,16 @@ class StatCache:
             path = above
         return False
 
+    def gone_unread(self) -> list[bytes]:
+        """Return the paths that the last scan left out, and that are not there any more, ascending."""
+        found = set(self._dropped)
+        for path, cached in self._open.items():
+            row = self._rows.get(path)
+            if row is not None and row[_LEFT_OUT]:
+                here = {*cached.left_out, *cached.names, *cached.folders}
+                found.update(joined(path, name) for name in _split(row[_LEFT_OUT]) if name not in here)
+        return sorted(found)
+
     def looked_at(self, path: bytes) -> int:
         """Return when the last scan listed the folder that a path is in, or the nearest one above it (ns).
 
@@ -342,7 +353,9 @@ class StatCache:
         """Remove a folder and all below it; return whether any of them was cached."""
         gone = self.paths(path)
         for folder in gone:
-            self._rows.pop(folder, None)
+            row = self._rows.pop(folder, None)
+            if row is not None:
+                self._dropped += [folder] * row[_INCOMPLETE] + [joined(folder, name) for name in _split(row[_LEFT_OUT])]
             self._open.pop(folder, None)
             self.repositories.pop(folder, None)
         return bool(gone)

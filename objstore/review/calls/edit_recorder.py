@@ -22,7 +22,7 @@ from objstore.model.basic_types import (
 from objstore.model.canonical_msgpack import MAX_TEXT
 from objstore.model.ids import BlobId
 from objstore.model.large_file_placeholder import is_placeholder, placeholder
-from objstore.model.records import LEFT_OUT_NOTE, Edit, Marks, Turn
+from objstore.model.records import HEIR_NOTE, LEFT_OUT_NOTE, Edit, Marks, Turn
 from objstore.model.results import CallInfo, TurnInfo
 from objstore.model.views import EditView
 from objstore.review.calls.policies import ACCEPTED_BY, Policies
@@ -96,6 +96,7 @@ class Recorder:
         self._root = journal.tree.root
         self.left_out: Collection[bytes] = ()  # paths of files that no scan read, and that are older than the last
         self.born: Mapping[bytes, int] = {}  # when other files at new paths were made at the latest (ns)
+        self.may_hold: Mapping[bytes, str] = {}  # for new files, the names of what they may hold, which is gone
         self._policies: Policies | None = None  # read when they are first needed
         self._forms: dict[DocumentId, TextForm] = {}  # of the texts that edits of this batch led to
 
@@ -134,6 +135,8 @@ class Recorder:
             self._batch.state(after.content, base, name=after.state.blob, affixes=shared, source=after.source)
         if before is None and (change.path in self.left_out or self._is_older_than_turn(change)):
             notes = {**notes, LEFT_OUT_NOTE: "until now"}
+        elif before is None and change.path in self.may_hold:
+            notes = {**notes, HEIR_NOTE: self.may_hold[change.path]}
         forms = self._forms_of(document, before, after)
         hunks, newline = _hunks(before, after, change.hunks, affixes, forms)
         added, removed = _line_counts(before, after, hunks, forms)

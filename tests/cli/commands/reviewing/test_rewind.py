@@ -1,7 +1,9 @@
 """`cas rewind` takes out what a session did from a turn on, and nothing of others."""
 
+import json
 import time
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -9,7 +11,7 @@ from objstore import Status, TurnInfo
 from tests.cli.commands.reviewing.conftest import turn
 from tests.support.command_runner import CommandRunner, cas
 from tests.support.git_repository import git
-from tests.support.hooked_agents import ClaudeCode, recorded_project
+from tests.support.hooked_agents import ClaudeCode, recorded_project, shell
 
 ALL = b"1\ntwo\nthree\n4\n"
 
@@ -312,3 +314,103 @@ def test_what_came_into_sight_under_another_name_is_kept_and_named(tmp_path: Pat
     assert (folder / "seen").read_text().startswith("person's\n")
     assert not (folder / "made").exists()
     assert not (folder / "linked").exists()
+
+
+_WAYS = {
+    "mv {source} {name}": True,
+    "ln {source} {name}": True,
+    "ln {source} {name} && rm {source}": True,
+    "sed s/s/S/ {source} > {name} && rm {source}": True,
+    "sed -i s/s/S/ {source} && mv {source} {name}": True,
+    "mkdir d.{name} && mv {source} d.{name}/{name}": True,
+    "echo new > {name}": False,
+    "cp a.txt {name}": False,
+    "ln a.txt {name}": False,
+    "mv b.txt {name}": False,
+}
+"""Commands that make a file, each with whether it is, or may be, one that existed before."""
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_exact_rewind_removes_no_file_that_existed_then_whatever_way_it_came_into_sight(
+    tmp_path: Path, seed: int
+) -> None:
+    draw = Random(seed)
+    folder = recorded_project(tmp_path / "project", "a.txt", "b.txt")
+    (folder / ".gitignore").write_text("*.log\n")
+    sources = [".env", "one.log", "two.log", "three.log"]
+    for name in sources:
+        (folder / name).write_text(f"person's {name}\n")
+    assert cas("record", folder=folder).status == 0
+    agent = ClaudeCode(folder)
+    agent.start()
+    agent.ask("begin")
+    ways = draw.sample(sorted(_WAYS), 6)
+    older, new = set(), set()
+    for number, way in enumerate(ways):
+        source = draw.choice(sources)
+        if "{source}" in way and not (folder / source).exists():
+            continue
+        name = f"seen{number}"
+        agent.run(way.format(source=source, name=name))
+        (older if _WAYS[way] else new).add(f"d.{name}/{name}" if "mkdir" in way else name)
+    if draw.random() < 0.5:
+        agent.run("rm .gitignore")
+        older |= {path.name for path in folder.glob("*.log")}
+    agent.stop()
+    inodes = {name: (folder / name).stat().st_ino for name in older}
+    ran = cas("rewind", "1", "--exact", "-y", folder=folder)
+    assert (ran.status, ran.err) == (0, b"")
+    assert {name: (folder / name).stat().st_ino for name in older} == inodes
+    assert [name for name in new if (folder / name).exists()] == []
+    assert {name: (folder / name).read_text() for name in ("a.txt", "b.txt")} == dict.fromkeys(
+        ("a.txt", "b.txt"), "1\n2\n3\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "command"),
+    [
+        (".env", "sed s/s/S/ .env > seen && rm .env"),
+        (".env", "sed -i s/s/S/ .env && mv .env seen"),
+        (".env", "cat .env a.txt > sub/seen && rm .env && mv sub/seen seen"),
+        ("sub/.env", "sed s/s/S/ sub/.env > seen && rm -r sub"),
+        ("build/made", "mv build seen.d && sed s/s/S/ seen.d/made > seen && rm -r seen.d"),
+    ],
+)
+@pytest.mark.parametrize("is_hooked", [True, False])
+def test_a_new_file_is_kept_if_it_may_hold_what_an_unread_file_held(
+    tmp_path: Path, source: str, command: str, *, is_hooked: bool
+) -> None:
+    """A file rewritten while it is renamed has a new name, inode and content: only that its old name is gone shows."""
+    folder = recorded_project(tmp_path / "project", "a.txt")
+    (folder / ".gitignore").write_text("build/\n")
+    for name in ("build", "sub"):
+        (folder / name).mkdir()
+    (folder / source).write_text("person's\n")
+    assert cas("record", folder=folder).status == 0
+    agent = ClaudeCode(folder)
+    agent.start()
+    agent.ask("begin")
+    agent.run("echo new > made")
+    if is_hooked:
+        agent.run(command)
+    else:
+        shell(command, folder=folder)
+        assert cas("record", folder=folder).status == 0
+    agent.run("echo new > made2; cp a.txt copied")
+    agent.stop()
+    ran = cas("rewind", "1", "--exact", "-y", folder=folder)
+    assert (ran.status, ran.err) == (0, b"")
+    assert b"Kept seen: it came into sight later" in ran.out
+    assert "per" in (folder / "seen").read_text()
+    assert [(folder / name).exists() for name in ("made", "made2", "copied")] == [False] * 3
+    creation = next(
+        row["seq"]
+        for row in (json.loads(line) for line in cas("log", "--json", folder=folder).out.splitlines())
+        if row["file_path"] == str(folder / "seen")
+    )
+    assert cas("reject", str(creation), folder=folder).status == 0
+    assert not (folder / "seen").exists()
+    assert cas("undo", folder=folder).status == 0
+    assert (folder / "seen").exists()

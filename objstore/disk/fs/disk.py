@@ -569,6 +569,29 @@ def give_to_owner_of(fd: int, folder: str | int) -> None:
         _set_owner(fd, os.stat(folder))
 
 
+def give_written(path: str, content: bytes) -> None:
+    """Give the file that this process, as root, has just created with these bytes to the owner of its folder.
+
+    Not a file with other bytes: the folder's owner may have moved any file there meanwhile.
+    """
+    if os.geteuid() == 0:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with open(fd, "rb") as file:
+            if os.fstat(fd).st_uid == 0 and os.fstat(fd).st_nlink == 1 and file.read(len(content) + 1) == content:
+                _set_owner(fd, os.stat(os.path.dirname(path)))
+
+
+def make_folders(path: str, mode: int = 0o777) -> None:
+    """Create a folder and the missing ones above it; what root creates belongs to the owner of the folder above."""
+    above = os.path.dirname(path)
+    if not os.path.isdir(above):
+        make_folders(above, mode)
+    with suppress(FileExistsError):
+        os.mkdir(path, mode)
+        if os.geteuid() == 0:
+            _give_new_folder(path, None, os.stat(above))
+
+
 def open_or_create(path: str, flags: int) -> int:
     """Return a descriptor of a store's file, which is created if it is missing. Raises OSError as os.open does.
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from objstore.disk.fs.disk import give_written, make_folders
 from objstore.values.fastclass import value
 from objstore.values.request_errors import (
     ObjectMissing,
@@ -125,7 +126,7 @@ def open_bucket(url: str) -> ObjectBucket:
         raise RemoteSupportMissing from error
     try:
         if folder is not None:
-            os.makedirs(folder, mode=0o700, exist_ok=True)
+            make_folders(folder, 0o700)
             return ObjectBucket(url, store.LocalStore(prefix=folder), folder)
         from datetime import timedelta
 
@@ -158,12 +159,17 @@ class ObjectBucket:
         from obstore import put
         from obstore.exceptions import AlreadyExistsError
 
+        path = None if self._folder is None else os.path.join(self._folder, key)
         with self._translating():
+            if path is not None:
+                make_folders(os.path.dirname(path))
             try:
                 put(self._store, key, content, mode="create", use_multipart=False)
             except AlreadyExistsError:
                 return False
-        if self._folder is not None:
+            if path is not None:
+                give_written(path, content)
+        if path is not None:
             self._sync(key)
         return True
 

@@ -3,11 +3,13 @@
 import os
 import shutil
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from objstore import TurnInfo
 from tests.support.command_runner import CommandResult, CommandRunner, cas
 
 USER = 61_500
@@ -253,3 +255,48 @@ def test_owners_and_attributes_that_are_not_recorded_are_said_once(runner: Comma
     give(runner.folder)
     said = done("reject", "2", "4", folder=runner.folder, settings={"SUDO_UID": str(USER)}).text
     assert said.count(f"What was restored belongs to {USER}") == said.count("access control lists") == 1
+
+
+def test_what_root_clones_pulls_and_rewinds_belongs_to_the_owner_of_its_folder(
+    runner: CommandRunner, tmp_path: Path, as_root: dict[str, str]
+) -> None:
+    pytest.importorskip("obstore")
+    theirs, url = tmp_path / "theirs", f"file://{tmp_path}/theirs/bucket"
+    (theirs / "bucket").mkdir(parents=True)
+    shutil.move(runner.folder, theirs / "w")
+    began = time.time_ns() // 1_000
+    runner.folder = theirs / "w"
+    runner.write("in/a", b"one\n")
+    runner.delete("in/a")
+    turn = TurnInfo(session="one", began=began, client="claude-code")
+    runner.call(lambda call: call.write("b", b"b\n"), conversation="one", turn=turn)
+    give(theirs)
+
+    def holds(*words: str, folder: str) -> None:
+        done(*words, folder=theirs / folder, settings=as_root)
+        assert set(owners(theirs).values()) == {USER}, words
+
+    holds("reject", "2", folder="w")
+    holds("remote", "add", "ours", url, folder="w")
+    holds("push", "ours", folder="w")
+    holds("clone", url, "y", folder=".")
+    assert (theirs / "y/in/a").read_bytes() == b"one\n"
+    holds("rewind", "1", "--exact", folder="y")
+    assert not (theirs / "y/b").exists()
+    holds("undo", folder="y")
+    holds("redo", folder="y")
+    holds("rewind", "1", folder="w")
+    holds("push", "ours", folder="w")
+    holds("pull", folder="w")
+
+
+def test_no_file_that_a_snapshot_restores_has_setuid(runner: CommandRunner, as_root: dict[str, str]) -> None:
+    (runner.folder / "tool").write_bytes(b"#!/bin/sh\n")
+    (runner.folder / "tool").chmod(0o6755)
+    runner.done("record")
+    runner.done("snapshot", "create")
+    (runner.folder / "tool").unlink()
+    give(runner.folder)
+    done("snapshot", "restore", "1", folder=runner.folder, settings=as_root)
+    found = (runner.folder / "tool").stat()
+    assert (found.st_uid, stat.S_IMODE(found.st_mode)) == (USER, 0o755)

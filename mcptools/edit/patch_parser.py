@@ -157,7 +157,10 @@ def _said(section: Section, between: Callable[[], object]) -> Iterator[str]:
 def _file_patch(
     file: PatchedFile, section: Section, between: Callable[[], object], *, more: InvalidPatch | None, is_copy: bool
 ) -> FilePatch:
+    is_crlf = all(line.endswith("\r") for line in section.lines[:-1])
     hunks = tuple(_hunk(parsed, section, between) for parsed in file)
+    if is_crlf:  # the mark for a missing newline is a line of its own, so the line above it got CRLF, too
+        hunks = tuple(replace(hunk, lines=tuple(map(_without_cr_at_end, hunk.lines))) for hunk in hunks)
     source, target = unquoted(file.source_file.removesuffix("\r")), unquoted(file.target_file.removesuffix("\r"))
     # A file may have that time: it means that there is none only where the patch has no line of it either.
     comes = source == NOWHERE or (is_epoch(file.source_timestamp) and not any(hunk.old for hunk in hunks))
@@ -167,9 +170,14 @@ def _file_patch(
         target=None if goes else target,
         hunks=hunks,
         bridges=not any(line.text.endswith(b"\r\n") for hunk in hunks for line in hunk.lines),
+        is_crlf=is_crlf,
         more=more,
         is_copy=is_copy,
     )
+
+
+def _without_cr_at_end(line: PatchLine) -> PatchLine:
+    return line if line.text.endswith(b"\n") else replace(line, text=line.text.removesuffix(b"\r"))
 
 
 def _check_all_was_read(files: PatchSet, section: Section, between: Callable[[], object]) -> None:

@@ -103,6 +103,7 @@ class FilePatch:
     target: str | None  # None: the patch deletes the file
     hunks: tuple[PatchHunk, ...]  # (): only headers, which change nothing
     bridges: bool  # its LF may match the file's CRLF, because it has no CRLF of its own
+    is_crlf: bool = False  # all its lines end in CRLF, those of its header too
     doubt: InvalidPatch | None = None  # the refusal if hunks with wrong counts don't apply; None: all counts are right
     more: InvalidPatch | None = None  # the refusal of a part that asks for more than changed lines; None: it doesn't
     is_copy: bool = False  # it leaves its source as it is
@@ -159,6 +160,11 @@ class FilePatch:
         Lines that a program counted by LF are as many as end in CR, and CR before LF is what a model added.
         """
         return replace(self, hunks=tuple(replace(hunk, lines=tuple(_split_at_cr(hunk.lines))) for hunk in self.hunks))
+
+    @property
+    def in_lf(self) -> "FilePatch":
+        """Return the patch with LF for CRLF."""
+        return replace(self, hunks=tuple(replace(hunk, lines=tuple(map(_in_lf, hunk.lines))) for hunk in self.hunks))
 
     def at(self, moved: Sequence[int]) -> "FilePatch":
         """Return the patch with each hunk moved down by the given number of lines."""
@@ -345,6 +351,10 @@ def _split_at_cr(lines: Sequence[PatchLine]) -> Iterator[PatchLine]:
     for line in lines:
         text = line.text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         yield from (replace(line, text=part) for part in split_lines(text))
+
+
+def _in_lf(line: PatchLine) -> PatchLine:
+    return replace(line, text=line.text[:-2] + b"\n") if line.text.endswith(b"\r\n") else line
 
 
 # ---- fitting

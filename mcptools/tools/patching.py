@@ -400,8 +400,15 @@ def applied(text: FileText, part: FilePatch) -> Applied:
 
 
 def _for_text(part: FilePatch, text: FileText) -> FilePatch:
-    """Return a part with the ends of lines that are meant in a text."""
-    return part.split_at_cr if text.ends_in_cr else part
+    """Return a part with the ends of lines that are meant in a text.
+
+    A patch of which the header's lines end in CRLF, too, got that on its way: as GNU patch does, it is taken for one
+    with LF where the file has no CRLF.
+    """
+    if text.ends_in_cr:
+        return part.split_at_cr
+    is_lf = b"\n" in text.lines and b"\r\n" not in text.lines
+    return part.in_lf if part.is_crlf and is_lf else part
 
 
 def _reverted(text: FileText, part: FilePatch, made: Applied | None) -> Applied:

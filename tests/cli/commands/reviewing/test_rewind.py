@@ -346,7 +346,8 @@ def test_an_exact_rewind_removes_no_file_that_existed_then_whatever_way_it_came_
     agent.start()
     agent.ask("begin")
     ways = draw.sample(sorted(_WAYS), 6)
-    older, new = set(), set()
+    older: set[str] = set()
+    new: set[str] = set()
     for number, way in enumerate(ways):
         source = draw.choice(sources)
         if "{source}" in way and not (folder / source).exists():

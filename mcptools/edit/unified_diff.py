@@ -15,6 +15,8 @@ One difference is allowed, because models send LF whatever they read: if the pat
 match lines of the file that differ only by ending in CRLF. The lines that such a hunk inserts get the ending of the
 line that they replace or are inserted next to, or, if that is a last line without an ending, of the line above it. A
 hunk whose header counted its lines wrong must occur exactly once, even at its stated line.
+
+A patch that got CRLF on its way, in all lines and those of its header too, means LF in a file without CRLF (`in_lf`).
 """
 
 import re

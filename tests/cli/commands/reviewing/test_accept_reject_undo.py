@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -644,3 +645,20 @@ def test_a_named_pipe_in_the_place_of_a_file_is_named_at_once(runner: CommandRun
     ]
     (runner.folder / "f").unlink()
     assert runner.cas("reject", str(seq), "--my-changes", "drop").status == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file systems elsewhere may keep no holes")
+def test_a_sparse_file_stays_sparse(runner: CommandRunner) -> None:
+    path, size = runner.folder / "image", 64 << 20
+    with path.open("wb") as file:
+        file.truncate(size)
+    runner.done("record")
+    with path.open("r+b") as file:
+        file.seek(size // 2)
+        file.write(b"x")
+    runner.done("record", "--agent", "x")
+    for words in (["reject", "1"], ["undo"], ["redo"]):
+        runner.done(*words)
+        found = path.stat()
+        assert found.st_size == size
+        assert found.st_blocks * 512 < size // 8

@@ -7,10 +7,11 @@ import click
 from cli.app.invocation import Invocation, command, json_option
 from cli.commands.remote import only_remote
 from cli.screen.progress import CHECKING, Progress
-from cli.screen.terminal import Screen, shown_name, write
+from cli.screen.terminal import shown_name, write
+from cli.selection.elsewhere import Elsewhere
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from objstore import Carried, Json, PulledMember, Workspace
 
@@ -38,6 +39,12 @@ def pull(*, name: str, no_carry: bool, dry_run: bool, as_json: bool) -> None:
         with Progress(PULLING) as progress:
             found = workspace.remotes.pull(name, dry_run=dry_run, progress=progress.report)
         carried = [] if no_carry or dry_run else _carried(workspace, name)
+        remote = workspace.remotes.get(name)[0]
+        undecided = {
+            str(each.member.lane): Elsewhere(workspace, remote, each.member).undecided_edits()
+            for each in found
+            if each.is_new and not (each.error or dry_run or as_json)
+        }
     if as_json:
         from objstore import json_line
 
@@ -58,7 +65,7 @@ def pull(*, name: str, no_carry: bool, dry_run: bool, as_json: bool) -> None:
         )
         write(map(json_line, map(_carried_shape, carried)))
     else:
-        write(_rows(found, invocation.screen(), name, dry_run=dry_run, is_alone=not carried))
+        write(_rows(found, invocation, name, undecided, dry_run=dry_run, is_alone=not carried))
         write(map(invocation.screen().line, map(_carried_line, carried)))
     if any(each.error for each in found):
         for each in found:
@@ -105,10 +112,17 @@ def _carried_shape(each: "Carried") -> "dict[str, Json]":
 
 
 def _rows(
-    found: "list[PulledMember]", screen: Screen, name: str, *, dry_run: bool, is_alone: bool
+    found: "list[PulledMember]",
+    invocation: Invocation,
+    name: str,
+    undecided: "Mapping[str, int]",
+    *,
+    dry_run: bool,
+    is_alone: bool,
 ) -> "Iterator[bytes]":
     from cli.render.status import counted, size_text
 
+    screen = invocation.screen()
     for each in found:
         if each.error:
             continue
@@ -116,6 +130,10 @@ def _rows(
             yield screen.line(f"{each.member.name}: nothing new.")
             continue
         did = "would fetch" if dry_run else "fetched"
-        yield screen.line(f"{each.member.name}: {did} {size_text(each.size)}, {counted(each.member.edits, 'edit')}.")
+        left = undecided.get(each.member.lane, 0)
+        rest = f"; {left} undecided (`{invocation.program} review {each.member.name}/`)" if left else ""
+        yield screen.line(
+            f"{each.member.name}: {did} {size_text(each.size)}, {counted(each.member.edits, 'edit')}{rest}."
+        )
     if is_alone and not found:
         yield screen.line(f"No other store has pushed to {name} yet.")

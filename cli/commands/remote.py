@@ -8,7 +8,7 @@ from cli.app.invocation import Invocation, command_group, json_option
 from cli.screen.terminal import Screen, shown_name, write
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from objstore import Json, Remote, RemoteState, Workspace
 
@@ -25,22 +25,31 @@ def remote() -> None:
 @remote.command("list")
 @json_option
 def listing(*, as_json: bool) -> None:
-    """List the remotes: what is not pushed yet, and the stores of others. With --json, one object a line."""
+    """List the remotes: what is not pushed yet, and what of others is undecided, as far as it was pulled.
+
+    With --json, one object a line.
+    """
     from cli.render.status import counted
+    from cli.selection.elsewhere import Elsewhere
 
     invocation = Invocation.current()
     screen = invocation.screen()
     with invocation.workspace() as workspace:
         found = [(each, state, workspace.remotes.behind(state)) for each, state in workspace.remotes.all()]
         waiting = {each.name: workspace.remote_decisions.waiting(each) for each, _, _ in found}
+        undecided = {
+            str(member.lane): Elsewhere(workspace, each, member).undecided_edits()
+            for each, state, _ in found
+            for member in state.members.values()
+        }
         if as_json:
             from objstore import json_line
 
-            shapes = (_shape(each, state, behind, waiting[each.name]) for each, state, behind in found)
+            shapes = (_shape(each, state, behind, waiting[each.name], undecided) for each, state, behind in found)
             write(map(json_line, shapes))
             return
         for each, state, behind in found:
-            write(_rows(each, state, behind, screen))
+            write(_rows(each, state, behind, undecided, screen))
             if waiting[each.name]:
                 decided = f"{counted(waiting[each.name], 'decision')} of others to be carried out"
                 write([screen.line(f"  {decided} (`{invocation.program} pull {each.name}`)")])
@@ -163,18 +172,30 @@ def only_remote(workspace: "Workspace") -> str:
     return names[0] if names else workspace.remotes.get("origin")[0].name
 
 
-def _rows(each: "Remote", state: "RemoteState", behind: int, screen: Screen) -> "Iterator[bytes]":
+def _rows(
+    each: "Remote", state: "RemoteState", behind: int, undecided: "Mapping[str, int]", screen: Screen
+) -> "Iterator[bytes]":
     from cli.render.status import behind_words, counted
 
     when = ", after each turn" if each.push == "stop" else ""
     yield screen.line(f"{each.name}  {shown_name(each.url)}  {behind_words(state, behind)}{when}")
     for member in state.members.values():
-        yield screen.line(f"  {member.name}  {counted(member.edits, 'edit')}  {member.lane}")
+        left = undecided[member.lane]
+        edits = f"{counted(member.edits, 'edit')}, {left} undecided" if left else counted(member.edits, "edit")
+        yield screen.line(f"  {member.name}  {edits}  {member.lane}")
 
 
-def _shape(each: "Remote", state: "RemoteState", behind: int, waiting: int = 0) -> "dict[str, Json]":
+def _shape(
+    each: "Remote", state: "RemoteState", behind: int, waiting: int = 0, undecided: "Mapping[str, int] | None" = None
+) -> "dict[str, Json]":
     members: list[Json] = [
-        {"name": member.name, "lane": member.lane, "edits": member.edits, "head": member.seen.number}
+        {
+            "name": member.name,
+            "lane": member.lane,
+            "edits": member.edits,
+            "undecided": (undecided or {}).get(member.lane, 0),
+            "head": member.seen.number,
+        }
         for member in state.members.values()
     ]
     return {

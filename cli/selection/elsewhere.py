@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from cli.app.invocation import reviewer
 from cli.screen.terminal import visible
-from objstore import Action, Status, Unit, Workspace, replace
+from objstore import Action, EditFilter, Status, Unit, Workspace, replace
 
 if TYPE_CHECKING:
     from objstore import FileSummary, Member, NetFile, Remote, RemoteVerdict
@@ -77,6 +77,20 @@ class Elsewhere:
             decide = workspace.remote_decisions.decide
             number = decide(self.remote, self.member, action, units, who=reviewer(), reason=reason)
         return f"Decision {number} asks {self.title} for that; its next `cas pull` carries it out."
+
+    def undecided_edits(self) -> int:
+        """Return how many edits have hunks that are pending, and on which no decision is made; nothing is fetched."""
+        decided = self.decided()
+        with Workspace.open(self.root) as mirror:
+            views = mirror.history.edits(EditFilter(status=Status.PENDING))
+        return sum(
+            any(
+                status is Status.PENDING and Unit(view.seq, hunk) not in decided
+                for hunk, status in enumerate(view.units)
+                if hunk or view.whole
+            )
+            for view in views
+        )
 
     def undecided(self, files: "Iterable[NetFile]") -> "list[NetFile]":
         """Return files with the changes and hunks that are still undecided."""

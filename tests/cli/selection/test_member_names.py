@@ -51,3 +51,15 @@ def test_file_in_a_folder_of_that_name_is_a_file(lap: CommandRunner) -> None:
 def test_unknown_store_is_a_path_that_does_not_exist(lap: CommandRunner) -> None:
     assert lap.cas("show", "nobody/1").status == 1
     assert lap.cas("log", "--turns", "nobody/").status == 1
+
+
+def test_remote_and_pull_say_what_is_undecided_there(lap: CommandRunner) -> None:
+    assert "desk  1 edit, 1 undecided" in lap.done("remote").text
+    lap.done("reject", "desk/1")
+    assert "undecided" not in lap.done("remote").text
+    (remote,) = lap.done("remote", "--json").lines()
+    assert [(store["edits"], store["undecided"]) for store in remote["stores"]] == [(1, 0)]
+    desk = CommandRunner(lap.folder.with_name("desk"))
+    desk.write("b.txt", b"new\n")
+    desk.done("push")
+    assert "2 edits; 1 undecided (`cas review desk/`)." in lap.done("pull").text

@@ -59,7 +59,7 @@ MODULES: Final = {
     "objstore/disk/fs/reserved_names.py": f"{PATHS} history/test_revspec",
     "objstore/disk/file_changes/apply.py": f"{CRASH} {FILES}",
     "objstore/storage/recovery/roll_forward.py": CRASH,
-    "objstore/storage/log/segments.py": f"{LOG} storage/index/test_relocate",
+    "objstore/storage/log/segments.py": f"{LOG} upkeep/retention/test_compaction",
     "objstore/storage/log/frames.py": f"{LOG} ../test_fuzz_corpus",
     "objstore/upkeep/retention/compaction.py": RETENTION,
     "objstore/upkeep/retention/expiry.py": f"{RETENTION} ../cli/commands/keeping/test_gc",

@@ -44,7 +44,7 @@ LOAD_SECONDS: Final = (2.0, 7.0)
 MEMORY: Final = "/dev/shm"  # noqa: S108 - a folder of a random name is made in it
 """The folder of the images: each is copied for every power cut."""
 
-ROTATIONS: Final = (64 << 20, 50_000)
+ROTATIONS: Final = (16 << 20, 50_000)
 """Sizes of full segments: the default, and one that is full after some calls."""
 
 MOUNTS: Final = {"ext4": ("defaults", "commit=1", "data=writeback,commit=1"), "btrfs": ("defaults", "commit=1")}

@@ -198,7 +198,7 @@ def test_every_field_of_a_record_is_documented(kind: str) -> None:
         ("chunk | 2^21 bytes", chunking.MAX_CHUNK == 2**21),
         ("depth of a delta | 32", blob_codec.MAX_DEPTH == 32),
         ("dictionary of a delta that is written | 8 MiB", blob_codec._MAX_DICTIONARY == 8 << 20),  # noqa: SLF001 - compared
-        ("full segment | from 64 MiB", segments.ROTATE_AT == 64 << 20),
+        ("full segment | from 16 MiB", segments.ROTATE_AT == 16 << 20),
         ("text in a record | 65,536 code points", canonical_msgpack.MAX_TEXT == 65_536),
         ("file that is read whole | 256 MiB", confined_path.MAX_FILE == 256 << 20),
         ("numbers in a record | 2^63 \N{MINUS SIGN} 1", basic_types.MAX_INT == 2**63 - 1),

@@ -68,6 +68,12 @@ def state_at_moment(journal: Journal, path: bytes, moment: int) -> State | None:
     Before the first record that mentions a file, its state is what that record found. Raises SnapshotUnreadable, and
     EditExpired if the bytes are gone because the edit expired.
     """
+    # In one state of the index: places of different generations of a segment can't be compared.
+    with journal.store.index.still():
+        return _state_at_moment(journal, path, moment)
+
+
+def _state_at_moment(journal: Journal, path: bytes, moment: int) -> State | None:
     past = _Past(journal, moment)
     event = past.last_event(path)
     for taken in reversed(past.snapshots):
@@ -94,6 +100,11 @@ def files_at_moment(journal: Journal, moment: int, below: bytes = b"") -> dict[b
 
 def past_files(journal: Journal, moment: int, below: bytes = b"") -> PastFiles:
     """Return what `files_at_moment` finds, and which of these files no look had seen by then."""
+    with journal.store.index.still():
+        return _past_files(journal, moment, below)
+
+
+def _past_files(journal: Journal, moment: int, below: bytes) -> PastFiles:
     past = _Past(journal, moment)
     recorded = {
         path: event for path in journal.store.index.documents.paths_below(below) if (event := past.last_event(path))

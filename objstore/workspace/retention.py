@@ -177,6 +177,5 @@ class Retention(Role):
             return self._journal.store.log.files.total_bytes()
 
     def close_superseded_files(self) -> None:
-        """Find segment files that others have replaced, so that they can be closed: an open file keeps its space."""
-        with self._journal.mutex:
-            self._journal.store.log.files.refresh()
+        """Close segment files that others have replaced: an open file keeps its disk space. Raises StoreReplaced."""
+        self._journal.close_superseded()

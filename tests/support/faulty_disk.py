@@ -23,6 +23,9 @@ __all__ = [
 WHOLE: Final = os.environ.get("CAS_CRASH_STEPS") == "1"
 """Whether all steps are tried, as `make crash` does, or a sample of them."""
 
+_SECTOR: Final = 512
+"""Bytes that a disk writes together: all of them or none."""
+
 _EVERY: Final = int(os.environ.get("CAS_CRASH_STEPS", "13"))
 
 
@@ -126,7 +129,9 @@ class CountdownDisk(Disk):
 
     def overwrite(self, fd: int, content: bytes, offset: int, name: str) -> None:
         def tear(share: float) -> None:
-            os.pwrite(fd, content[: int(len(content) * share)], offset)
+            # What lies in one sector lands whole or not at all: the applied marker does.
+            if offset // _SECTOR != (offset + len(content) - 1) // _SECTOR:
+                os.pwrite(fd, content[: int(len(content) * share)], offset)
 
         self._step("overwrite", name, tear)
         super().overwrite(fd, content, offset, name)

@@ -53,7 +53,7 @@ SqliteError: TypeAlias = sqlite3.DatabaseError | UnicodeDecodeError
 SQLITE_ERRORS: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What a database that can't be opened raises: SQLite's description of a damaged schema may not be UTF-8."""
 
-SCHEMA_VERSION: Final = 30
+SCHEMA_VERSION: Final = 31
 BUSY_SECONDS: Final = 10
 _POLL_SECONDS: Final = 0.0005
 _PRIMARY: Final = 0xFF
@@ -82,7 +82,6 @@ CREATE TABLE position (
     baseline INTEGER, definitions BLOB
 );
 CREATE TABLE generations (segment INTEGER PRIMARY KEY, generation INTEGER);
-CREATE TABLE moving (segment INTEGER PRIMARY KEY, generation INTEGER);
 CREATE TABLE blobs (
     id BLOB PRIMARY KEY, segment INTEGER, offset INTEGER, length INTEGER, size INTEGER, depth INTEGER, base BLOB,
     refs INTEGER, sha256 BLOB, checksum BLOB
@@ -237,8 +236,8 @@ TRIGGERS: Final = (
 They also keep second tables of which blobs exist, by the first bytes of their ids, and which documents were at a path:
 a record may depend on the absence of a row.
 
-The number is not reduced by a trigger when stored blobs are deleted: only `relocate` does that, and subtracts them
-together. If a blob is noted as duplicated, its second frame may have been removed since.
+The number is not reduced by a trigger when stored blobs are deleted: only `moved_frames` does that, and subtracts
+them together. If a blob is noted as duplicated, its second frame may have been removed since.
 """
 
 COMPARED: Final = {

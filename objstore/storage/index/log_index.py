@@ -30,7 +30,7 @@ from objstore.storage.index.database import (
     prepare,
     raise_interruption,
 )
-from objstore.storage.index.index_file import Checkpoints, IndexFile, checkpoint, empty_in_memory, nameless
+from objstore.storage.index.index_file import Checkpoints, IndexFile, empty_in_memory, nameless
 from objstore.storage.index.queries.blob_queries import BlobQueries
 from objstore.storage.index.queries.database_checks import DatabaseChecks
 from objstore.storage.index.queries.document_queries import DocumentQueries, FolderQueries, HistoryQueries
@@ -45,7 +45,7 @@ from objstore.storage.index.queries.turn_queries import (
     TurnQueries,
 )
 from objstore.storage.index.rows import ChainedRecord, NewestNumbers
-from objstore.storage.index.shared_connection import CurrentPlaces, RecordNumbers, SharedConnection
+from objstore.storage.index.shared_connection import RecordNumbers, SharedConnection
 from objstore.storage.log.frames import FrameKind
 from objstore.storage.log.segment_files import Place
 from objstore.storage.log.segments import Group, Log
@@ -91,12 +91,11 @@ class Index:
         # Every object refers to the connection and to the log, none of them to the index: a reference cycle would keep
         # the files of an index open until the garbage collector runs.
         self._db: Final = SharedConnection()
-        self.places: Final = CurrentPlaces(self._db, log)
         self.numbers: Final = RecordNumbers(self._db)
-        self.blobs: Final = BlobQueries(self._db, log, self.places)
-        self.edits: Final = EditQueries(self._db, self.places, self.numbers)
-        self.decisions: Final = DecisionQueries(self._db, self.places, self.numbers)
-        self.holders: Final = HolderQueries(self._db, self.places, self.numbers)
+        self.blobs: Final = BlobQueries(self._db)
+        self.edits: Final = EditQueries(self._db, self.numbers)
+        self.decisions: Final = DecisionQueries(self._db, self.numbers)
+        self.holders: Final = HolderQueries(self._db, self.numbers)
         self.turns: Final = TurnQueries(self._db)
         self.sessions: Final = SessionQueries(self._db)
         self.comments: Final = CommentQueries(self._db, self.numbers)
@@ -104,7 +103,7 @@ class Index:
         self.cautions: Final = CautionQueries(self._db)
         self.documents: Final = DocumentQueries(self._db)
         self.folders: Final = FolderQueries(self._db)
-        self.history: Final = HistoryQueries(self._db, self.places, self.numbers, self.decisions)
+        self.history: Final = HistoryQueries(self._db, self.numbers, self.decisions)
         self.stats: Final = StatQueries(self._db)
         self.checks: Final = DatabaseChecks(self._db, self.stats)
         with IndexErrors("" if file is None else file.path):
@@ -219,34 +218,12 @@ class Index:
 
     @property
     def last_place(self) -> Place:
-        """Return the place of the last known record; compaction may have moved it since it was read."""
+        """Return the place of the last known record."""
         return self._last_place
-
-    @contextmanager
-    def relocating(self) -> Iterator[None]:
-        """Let statements call `moved(segment, offset)` for the current offset of a frame (NULL: it no longer exists).
-
-        Leaves checkpoints to `request_checkpoint`: one takes as long as many changes. At the end, note that every place
-        is in the newest generation of its segment.
-        """
-        self._db.connection.create_function("moved", 2, self._log.files.offsets_now(self.places.moving()))
-        self._db.execute("PRAGMA wal_autocheckpoint = 0")
-        try:
-            yield
-            with self._transaction():
-                self._db.execute("DELETE FROM moving")
-            self._load_position()
-        finally:
-            self._db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
 
     def file_bytes(self) -> int:
         """Return the size of the database in bytes: its changes may need as much room again next to it."""
         return self._db.number("PRAGMA page_count") * self._db.number("PRAGMA page_size")
-
-    def request_checkpoint(self) -> None:
-        """Run a checkpoint, so that changes move from SQLite's log into the database's file. No writer waits for it."""
-        if self._file is not None:
-            checkpoint(self._file.path, self._log.store)
 
     def begin_segment(self, start: Place) -> None:
         """Note that the log continues at `start`, where nothing has been written yet."""
@@ -261,6 +238,16 @@ class Index:
         with self._transaction():
             yield self._db.connection
         self._load_position()
+
+    @contextmanager
+    def changing_much(self) -> Iterator[sqlite3.Connection]:
+        """Do as `changing`, with a checkpoint only on the thread, however much is changed."""
+        self._db.execute("PRAGMA wal_autocheckpoint = 0")
+        try:
+            with self.changing() as db:
+                yield db
+        finally:
+            self._db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
 
     def take(self, group: Group, records: Iterable[ChainedRecord], after: Place) -> None:
         """Index a group that this process has appended at `after`, the end of what was known, with its records."""
@@ -436,9 +423,7 @@ class Index:
             return False
         if row[-1] != self._definitions():
             return False  # with one wrong letter, a query finds no rows or wrong ones
-        if not self._has_generations() or any(
-            self._log.files.moves(segment) is None for segment in self.places.moving()
-        ):
+        if not self._has_generations():
             return False
         self._load_position()
         try:

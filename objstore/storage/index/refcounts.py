@@ -53,10 +53,6 @@ INSERT INTO blobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, ?) ON CONFLICT (id) DO U
 """
 _DUPLICATED: Final = "INSERT OR IGNORE INTO duplicates VALUES (?)"
 _HELD: Final = "INSERT INTO blobs (id, refs) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET refs = refs + excluded.refs"
-_GONE: Final = (
-    "UPDATE blobs SET segment = NULL, offset = NULL, length = NULL, size = NULL, depth = NULL, base = NULL, "
-    "checksum = NULL WHERE id = ?"
-)
 _ANY_LARGE: Final = f"SELECT 1 FROM blobs WHERE size > {MAX_BLOB} LIMIT 1"  # noqa: S608 - a number of our own
 _FORGOTTEN: Final = "DELETE FROM blobs WHERE id = ? AND refs = 0 AND segment IS NULL"
 
@@ -119,9 +115,6 @@ class RefCounts:
 
     def settle(self) -> None:
         """Write the changes to the index. If a held tree can't be read, the blobs that it names are not counted."""
-        if self._stored and self._db.execute("SELECT 1 FROM moving LIMIT 1").fetchone() is not None:
-            # A blob that compaction dropped may still have its row, and is now stored again.
-            self._db.executemany(_GONE, [(name,) for name in self._stored if self._place_of(name) is None])
         self._db.executemany(
             _STORED,
             [

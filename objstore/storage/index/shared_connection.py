@@ -4,17 +4,15 @@ The index may be opened again in another file, so no query holds a connection of
 """
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from objstore.model.basic_types import Seq
 from objstore.storage.index.database import SUMS, malformed, unusable
 from objstore.storage.index.rows import NewestNumbers
-from objstore.storage.log.segment_files import GENERATION, Place
-from objstore.storage.log.segments import Log
 
-__all__ = ["CurrentPlaces", "RecordNumbers", "SharedConnection", "is_utf8", "numbered_rows"]
+__all__ = ["RecordNumbers", "SharedConnection", "is_utf8", "numbered_rows"]
 
 _NEWEST: Final = """
 SELECT edits, decisions, snapshots, pins, turns, comments,
@@ -69,35 +67,6 @@ class SharedConnection:
             return 0
         if not isinstance(row[0], int):
             raise unusable(f"{row[0]!r} is no number")
-        return row[0]
-
-
-class CurrentPlaces:
-    """Translate the places in rows to the places to which compaction has moved their frames since."""
-
-    def __init__(self, db: SharedConnection, log: Log) -> None:
-        """Query one index and its log."""
-        self._db: Final = db
-        self._log: Final = log
-
-    def moving(self) -> list[int]:
-        """Return the segments that were rewritten and whose older places the index may still have, ascending."""
-        return [row[0] for row in self._db.execute("SELECT segment FROM moving ORDER BY segment")]
-
-    def now(self, places: Iterable[Place]) -> list[Place]:
-        """Return where records are now, so that they can be sorted into the order of the journal."""
-        found = list(places)
-        known = self._log.files.generations()
-        if not known and all(place.offset < GENERATION for place in found):
-            return found
-        if any(place.generation > known.get(place.segment, 0) for place in found if place.offset >= GENERATION):
-            self._log.files.refresh(force=True)
-        return [self._log.files.newest(place) or place for place in found]
-
-    def record_after(self, table: str, number: str, last: int, count: int) -> int | None:
-        """Return the number `count` rows after `last`, or that of the last row (None: `last` is the last)."""
-        query = f"SELECT max(n) FROM (SELECT {number} AS n FROM {table} WHERE {number} > ? ORDER BY {number} LIMIT ?)"  # noqa: S608 - names of the schema
-        row: tuple[int | None] = self._db.execute(query, (last, count)).fetchone()
         return row[0]
 
 

@@ -66,17 +66,12 @@ class AppliedMarker:
         with suppress(DiskFailed, PermissionRefused):
             self._disk.overwrite(self._open_marker(), _MARKER.pack(*end), 0, APPLIED_MARKER_NAME)
 
-    def secure(self) -> None:
-        """Make the marker durable, as before its segment is rewritten: an older one would name a place that is gone."""
-        with suppress(DiskFailed, PermissionRefused):
-            self._disk.sync(self._open_marker(), self._path)
-
     def renew(self, end: Place) -> None:
         """Make a marker that records `end`, durably, in place of one that is missing or damaged: nothing is pending."""
         with suppress(DiskFailed, PermissionRefused):
             self._disk.truncate(self._open_marker(), 0, APPLIED_MARKER_NAME)
             self.write(end)
-            self.secure()
+            self._disk.sync(self._open_marker(), self._path)
             self._disk.sync_directory(self._folder)
 
     def _open_marker(self) -> int:

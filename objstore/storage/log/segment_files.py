@@ -1,27 +1,23 @@
-"""Open the files of a log's segments, select the newest generations, and follow frames from one generation to the next.
+"""Open the files of a log's segments, and select the newest generation of each.
 
 Compaction may rewrite a full segment without the blobs that nothing holds; the new file is the segment's next
 generation. The offsets of its frames are beyond those of the generation before, so that a place determines which of the
-two files it is in.
+two files it is in. A file that was open when it was superseded remains readable until no one uses the store.
 """
 
 import os
 import stat
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from objstore.disk.fs.disk import Disk
-from objstore.disk.fs.nofollow import open_store_file, open_store_folder, read_store_file
+from objstore.disk.fs.nofollow import open_store_file, open_store_folder
 from objstore.storage.log.frames import SEGMENT_HEADER_SIZE, FrameKey, SegmentHeader, StoreId, frame_key
 from objstore.values.clock import now
 from objstore.values.errors import CasError, NotAWorkspace, StoreDamaged, StoreLinked, StoreNotRegular, StoreReplaced
 from objstore.values.fastclass import NamedTuple
-
-if TYPE_CHECKING:
-    from objstore.storage.log.frame_moves import FrameMoves
 
 __all__ = [
     "GENERATION",
@@ -44,9 +40,6 @@ _NUMBER_DIGITS: Final = 8
 _GENERATION_DIGITS: Final = 6
 """Most digits of a generation in a file name."""
 
-_HELD_SECONDS: Final = 60.0
-"""Longest time to keep a superseded generation open; until it is closed, its disk space is not free."""
-
 _MANY_FILES: Final = 32
 """Open segments after which to raise the limit of open files: systems allow 256 or 1,024, and more on request."""
 
@@ -54,7 +47,6 @@ _LOGS_PER_PROCESS: Final = 4
 """How often a process may have the same log open: long operations open it for themselves."""
 
 _PREPARED: Final = ".new"
-_MOVES: Final = ".moves"
 _CREATION_DIGITS: Final = 16
 """Digits at the end of the name of a file that is being created."""
 
@@ -100,9 +92,6 @@ class SegmentFiles:
         self._listed_at = _NEVER  # the folder's times at that listing
         self._descriptors: dict[tuple[int, int], int] = {}  # by segment and generation
         self._versions: dict[tuple[int, int], int] = {}  # format versions, by segment and generation
-        self._superseded: list[tuple[int, int]] = []  # those that an earlier listing found superseded
-        self._superseded_at = 0.0  # when it did, by the monotonic clock
-        self._moves: dict[int, tuple[int, FrameMoves]] = {}  # by segment: the generation moved to, and its moves
         try:
             self._found: Final = os.lstat(folder)
         except (FileNotFoundError, NotADirectoryError) as error:
@@ -203,14 +192,10 @@ class SegmentFiles:
 
         `force`: even if its times are the same, as within one tick of the clock.
 
-        Files of places that a caller has remain readable until two more changes of generations were seen, or for a
-        minute; a file that is being read from one end to the other, until its end. Raises StoreReplaced.
+        Superseded files remain readable until `close_superseded`. Raises StoreReplaced.
         """
-        if self.require_in_place() == self._listed_at and not force:
-            if self._superseded and time.monotonic() - self._superseded_at > _HELD_SECONDS:
-                self._close_superseded()
-            return
-        self._list()
+        if force or self.require_in_place() != self._listed_at:
+            self._list()
 
     def invalidate_listing(self) -> None:
         """Make the next `refresh` list the folder whatever its times: the known listing turned out to be wrong."""
@@ -239,32 +224,17 @@ class SegmentFiles:
             return False
         return os.path.samestat(found, self._found)
 
-    def _close_superseded(self) -> None:
-        """Close the files that an earlier listing found superseded.
+    def close_superseded(self) -> None:
+        """Close superseded files, which frees their disk space. Call it when no one reads at a place in them.
 
-        A thread closes them: the last close of a removed file frees its disk space, which takes 100 ms for 64 MiB on
-        ext4, and the calling thread may hold the writer lock.
+        A file that is being read from one end to the other stays open until its end.
         """
-        closing = self._outdated()
-        if closing:
-            from threading import Thread
-
-            Thread(target=_close, args=(closing,), name="closing").start()
-
-    def release_superseded(self) -> None:
-        """Close superseded files at once, for a caller that holds no lock and waits for their disk space."""
-        _close(self._outdated())
-
-    def _outdated(self) -> list[int]:
-        outdated = [self._descriptors.pop(old) for old in self._superseded]
-        self._superseded = []
-        return outdated
+        if self._rewritten:
+            for one in [one for one in self._descriptors if one[1] < self.generation(one[0])]:
+                os.close(self._descriptors.pop(one))
 
     def superseded(self) -> list[str]:
-        """Return the paths of older generations and unfinished files in the folder.
-
-        Frame moves count as superseded too: call this only when no reader needs them any more.
-        """
+        """Return the paths of older generations and unfinished files in the folder."""
         found = []
         for name in os.listdir(self._folder):
             whole, suffix, rest = name.partition(_SUFFIX)
@@ -275,87 +245,12 @@ class SegmentFiles:
                 found.append(os.path.join(self._folder, name))
         return found
 
-    def newest(self, place: Place) -> Place | None:
-        """Return the current place of the frame that was at `place` (None: it was dropped).
+    def current(self, place: Place) -> Place:
+        """Return a group's end, or the start of its segment if that has been rewritten since.
 
-        That is `place` itself if the segment was not rewritten since, or so long ago that the frame moves are gone.
+        For a caller that needs all groups after the place, and may read some before it again.
         """
-        generation = self.generation(place.segment)
-        if place.offset >= generation * GENERATION:
-            return place
-        moves = self.moves(place.segment)
-        if moves is None or place.generation != generation - 1:
-            return place
-        position = moves.get(place.position)
-        return None if position is None else Place(place.segment, generation * GENERATION + position)
-
-    def start_after_rewrite(self, start: Place) -> Place:
-        """Return the current place of the first group that was at `start` or after it in its segment.
-
-        That is `start` itself where `newest` would return its argument.
-        """
-        generation = self.generation(start.segment)
-        moves = self.moves(start.segment) if start.generation == generation - 1 else None
-        if moves is None:
-            return start
-        position = moves.at_or_behind(start.position)
-        return Place(
-            start.segment,
-            generation * GENERATION + (self.size(start.segment) if position is None else position),
-        )
-
-    def offsets_now(self, segments: Iterable[int]) -> Callable[[int, int], int | None]:
-        """Return a function from segment and offset to the frame's current offset, as `newest`, for these segments.
-
-        The function is valid until a segment is rewritten.
-        """
-        found = {}
-        for segment in segments:
-            moves = self.moves(segment)
-            if moves is not None:
-                start = self._generations[segment] * GENERATION
-                found[segment] = start - GENERATION, start, moves.quick()
-        of_segment = found.get
-
-        # Called for each row of the index, so it takes as few steps as possible.
-        def offset_now(segment: int, offset: int) -> int | None:
-            known = of_segment(segment)
-            if known is None:
-                return offset
-            before, start, moved = known
-            if not before <= offset < start:
-                return offset
-            position = moved(offset - before)
-            return None if position is None else start + position
-
-        return offset_now
-
-    def moves(self, segment: int) -> "FrameMoves | None":
-        """Return the frame moves of the segment's last rewrite (None: they were removed, or are damaged)."""
-        generation = self.generation(segment)
-        kept = self._moves.get(segment)
-        if kept is None or kept[0] != generation:
-            try:
-                read = read_store_file(self._moves_path(segment, generation))
-            except (FileNotFoundError, StoreNotRegular):
-                return None
-            from objstore.storage.log.frame_moves import FrameMoves
-
-            moves = FrameMoves.decode(read)
-            if moves is None:
-                return None
-            kept = self._moves[segment] = generation, moves
-        return kept[1]
-
-    def write_frame_moves(self, segment: int, moves: "FrameMoves") -> None:
-        """Store, durably, the frame moves that apply when the segment's prepared file is adopted."""
-        self._disk.create(self._moves_path(segment, self._generations[segment] + 1), moves.encode())
-
-    def delete_frame_moves(self, segment: int) -> None:
-        """Remove what `write_frame_moves` stored: the rewrite was abandoned, or every reader knows the new places."""
-        for generation in (self._generations[segment], self._generations[segment] + 1):
-            with suppress(FileNotFoundError):
-                self._disk.remove_store_file(self._moves_path(segment, generation))
+        return place if place.generation == self.generation(place.segment) else self.start(place.segment)
 
     def prepare(self, segment: int, pieces: Iterator[bytes]) -> str:
         """Write a segment's next generation from its frames, durably, under a temporary name; return its path.
@@ -417,13 +312,9 @@ class SegmentFiles:
             missing = [one for one in found.items() if not self._can_open(one)] if hasattr(self, "store") else []
             if not missing:
                 self._listed_at, self._generations = listed_at, found
-                self._read_new_moves(names)
                 rewritten = {segment: generation for segment, generation in found.items() if generation}
                 if rewritten != self._rewritten:
                     self._rewritten = rewritten
-                    self._close_superseded()
-                    self._superseded = [one for one in self._descriptors if one[1] < found.get(one[0], 0)]
-                    self._superseded_at = time.monotonic()
                 return found
             if names == before:
                 raise StoreDamaged(missing[0][0], 0, "the segment is listed but can't be found")
@@ -444,12 +335,6 @@ class SegmentFiles:
             if last not in found or not os.path.samestat(os.stat(path), os.fstat(fd)):
                 raise StoreReplaced(path)
 
-    def _read_new_moves(self, names: Collection[str]) -> None:
-        """Read frame moves at once: compaction removes them when all later readers can do without them."""
-        for segment, generation in self._generations.items():
-            if generation and os.path.basename(self._moves_path(segment, generation)) in names:
-                self.moves(segment)
-
     def _can_open(self, one: tuple[int, int]) -> bool:
         """Return whether the segment's generation could be opened (or is damaged, which reading it reports)."""
         try:
@@ -457,9 +342,6 @@ class SegmentFiles:
         except StoreDamaged:
             return os.path.exists(self.path(*one))
         return True
-
-    def _moves_path(self, segment: int, generation: int) -> str:
-        return self.path(segment, generation) + _MOVES
 
     def _bytes(self, segment: int, generation: int) -> int:
         # Prefer the open file to its name, which compaction removes as soon as a newer generation exists.
@@ -500,11 +382,6 @@ def _allow_files(wanted: int) -> None:
     wanted = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-def _close(descriptors: Iterable[int]) -> None:
-    for fd in descriptors:
-        os.close(fd)
 
 
 def pread(fd: int, size: int, position: int, segment: int) -> bytes:
@@ -561,9 +438,9 @@ def generation_of(name: str) -> int:
 def _is_unfinished(rest: str) -> bool:
     """Return whether `rest`, which follows a segment's name, marks a file of an unfinished creation or rewrite."""
     made, _, digits = rest.rpartition(".")
-    if made in {"", _PREPARED, _MOVES} and len(digits) == _CREATION_DIGITS and set(digits) <= _HEXADECIMAL:
+    if made in {"", _PREPARED} and len(digits) == _CREATION_DIGITS and set(digits) <= _HEXADECIMAL:
         return True
-    return rest in {_PREPARED, _MOVES}
+    return rest == _PREPARED
 
 
 def _is_number(text: str) -> bool:

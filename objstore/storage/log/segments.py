@@ -41,7 +41,7 @@ from objstore.values.fastclass import NamedTuple
 
 __all__ = ["Group", "Log", "ReadAhead", "create_log"]
 
-ROTATE_AT: Final = 64 << 20
+ROTATE_AT: Final = 16 << 20
 """Bytes after which a segment is full and the next one begins."""
 
 _PIECE: Final = 1 << 20
@@ -128,8 +128,7 @@ class Log:
         return self.files.start(end.segment + 1) if goes_on else None
 
     def read(self, place: Place) -> Frame:
-        """Return the frame at `place`, or at its current place after a rewrite. Raises StoreDamaged."""
-        place = self.files.newest(place) or place
+        """Return the frame at `place`. Raises StoreDamaged."""
         fd = self.files.descriptor(place.segment, place.generation)
         # One read gets most frames whole; the header has the size of the others.
         head = pread(fd, 4096, place.position, place.segment)
@@ -477,10 +476,8 @@ class ReadAhead:
         self._piece = b""
 
     def payload(self, place: Place, kind: FrameKind) -> bytes:
-        """Return the payload of the frame at `place`, or at its current place after a rewrite. Raises StoreDamaged."""
+        """Return the payload of the frame at `place`. Raises StoreDamaged."""
         log = self._log
-        if log.files.generations():
-            place = log.files.newest(place) or place
         segment, offset = place
         at = offset - self._offset
         is_near = segment == self._segment and 0 <= at < len(self._piece)

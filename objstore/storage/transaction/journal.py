@@ -356,21 +356,6 @@ class Journal:
         self.store.seal()
         self._update_marker()
 
-    def secure_applied_marker(self) -> None:
-        """Make the applied marker durable before a segment is rewritten. The caller is `writing`."""
-        self._mark.secure()
-
-    def relocate_applied_marker(self, segment: int) -> None:
-        """Update the applied marker after its segment was rewritten. The caller is `writing`.
-
-        The marker is in such a segment only while files wait for disk space to be changed. If the process dies before
-        this, the next writer finds the place by itself.
-        """
-        marked = self._mark.read()
-        if marked is not None and marked.segment == segment:
-            self._mark.write(self.store.log.files.start_after_rewrite(marked))
-            self._mark.secure()
-
     @contextmanager
     def try_brief_lock(self) -> Iterator[bool]:
         """Hold the writer lock briefly, unless another process has it; yield whether it is held.
@@ -422,22 +407,17 @@ class Journal:
         Call it while no writer waits for the lock.
         """
         self.disk.remove_store_file(path)
+        self.close_superseded()
+
+    def close_superseded(self) -> None:
+        """Close segment files that others have replaced, unless a place in them may be read: they take disk space.
+
+        Raises StoreReplaced.
+        """
         with self.mutex:
-            self.store.log.files.release_superseded()
-
-    def finish_moves(self) -> None:
-        """Let the index follow the frames that a compaction moved. The caller is `compacting`. Raises StoreDamaged."""
-        with self.mutex, self.translating_index_errors():
-            index, log = self.store.index, self.store.log
-            segments = index.places.moving()
-            if segments:
-                from objstore.storage.index.relocate import relocate
-
-                # The process that moved the frames may have died after this one last listed the generations.
-                log.files.refresh(force=True)
-                relocate(index, log)
-        for segment in segments:
-            log.files.delete_frame_moves(segment)
+            self.store.log.files.refresh()
+            if not self._users:
+                self.store.log.files.close_superseded()
 
     def recreate(self, *, index: bool, mark: bool) -> None:
         """Rebuild what is derived: the index from the log; the applied marker as if all files matched the log.
@@ -480,6 +460,7 @@ class Journal:
             self._users -= 1
             if not self._users:
                 self.store.close_replaced_indexes()
+                self.store.log.files.close_superseded()
 
     def _open_store(self, *, releases_index: bool = False, progress: Progress = ignore_progress) -> Store:
         if not is_folder(self._folder) or os.path.islink(self._folder):
@@ -524,9 +505,11 @@ class Journal:
         self.tree.require_in_place()
         is_whole = is_unchanged_since_append or self.store.catch_up(to_write=True)
         marked = self._mark.read()
-        if marked is not None and self.store.end < marked:
-            # The log lost acknowledged groups; that is damage, not an unfinished write.
-            raise self.store.end.damaged("acknowledged groups are missing (or .cas/applied is another store's)")
+        if marked is not None:
+            if self.store.end < marked:
+                # The log lost acknowledged groups; that is damage, not an unfinished write.
+                raise self.store.end.damaged("acknowledged groups are missing (or .cas/applied is another store's)")
+            marked = self.store.log.files.current(marked)
         if not is_whole:
             self.store.log.repair_tail(self.store.end)
         self._roll_forward_if_needed(marked, may_defer=may_use_reserve)
@@ -596,10 +579,6 @@ class Journal:
         if self._has_recovered and is_applied:
             return
         self._clear_staging()  # remove the staged files of writers that died before appending to the log
-        if not self._has_recovered and self.store.index.places.moving():
-            # Complete an interrupted compaction, unless it is still running.
-            with suppress(StoreLocked), self.compacting():
-                self.finish_moves()
         self._has_recovered = True
         if is_applied:
             return
@@ -612,7 +591,7 @@ class Journal:
         if self._is_behind:
             return
         try:
-            self._get_roll_forward().carry_out(self.store, self.store.log.files.start_after_rewrite(marked))
+            self._get_roll_forward().carry_out(self.store, marked)
         except DiskFull:
             if not may_defer:
                 raise

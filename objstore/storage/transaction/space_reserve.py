@@ -72,8 +72,7 @@ def reserve_space(root: str, disk: "Disk") -> None:
 
 
 def finish_compaction(journal: "Journal") -> None:
-    """Let the index follow moved frames, and remove what an interrupted compaction left."""
-    journal.finish_moves()
+    """Remove what an interrupted compaction left. The caller is `compacting`."""
     with journal.writing(may_use_reserve=True):
         # Under the lock no one else creates a segment, so an unfinished one will never be completed.
         left = journal.store.log.files.superseded()

@@ -515,11 +515,6 @@ class _Checking:
                     if error_text:
                         self._wrong_index(f"SQLite finds the index damaged: {error_text}")
                         return
-                    if kept.places.moving():
-                        self._note(
-                            "The index was not compared with the log: gc or repack is running, or was interrupted."
-                        )
-                        return
                     with kept.still():
                         built.catch_up(kept.end)
                         differing = list(_differing(kept, built))

@@ -1,8 +1,8 @@
 """Rewrite the log's segments with blobs encoded in fewer bytes, verifying every blob by its hash.
 
 Segments are rewritten from the first to the last, because a base comes before its deltas in the log. A new generation
-is written next to the old file while readers and writers go on, gets its name in one short moment, as in compaction,
-and the index follows before the next segment begins. A blob's depth may grow only if no delta outside its segment has
+is written next to the old file while readers and writers go on, and takes its place in one moment, as in compaction.
+A blob's depth may grow only if no delta outside its segment has
 it as its base, because such a delta states its own depth. If another process meanwhile writes a delta against a blob
 whose depth grew, the attempt ends; the next one leaves the depth of all blobs that files have now.
 """
@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from objstore.storage.index.moved_frames import MovedFrames
 from objstore.storage.log.blob_codec import BlobHeader, Encoding, parse_blob_header, parse_chunks
-from objstore.storage.log.frame_moves import FrameMoves
 from objstore.storage.log.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE, FrameKind, RawFrame, encode_frame
 from objstore.storage.log.segment_files import GENERATION, Place
 from objstore.storage.transaction.journal import Journal
@@ -147,9 +147,10 @@ class _ReencodedSegment:
         self._segment: Final = segment
         self._reencoder: Final = reencoder
         self._count: Final = count
-        self._base: Final = store.log.files.generations().get(segment, 0) * GENERATION
+        generation = store.log.files.generation(segment)
+        self._base: Final = generation * GENERATION
         self._position = SEGMENT_HEADER_SIZE
-        self.moves: Final = FrameMoves()
+        self.moved: Final = MovedFrames(segment, generation)
 
     @property
     def saved(self) -> int:
@@ -213,11 +214,9 @@ class _ReencodedSegment:
         last = len(staying) - 1
         encoded = []
         for at, (frame, found) in enumerate(staying):
-            self.moves.add(frame.position, self._position)
             content = frame.whole
             changed = _reencoded_payload(found, content)
-            if changed is not None:
-                self.moves.mark_reencoded(self._position)
+            self.moved.keep(frame, self._position, changed)
             if changed is not None or bool(frame.begins) is not (at == 0) or bool(frame.commits) is not (at == last):
                 payload = content[FRAME_HEADER_SIZE:] if changed is None else changed
                 key = self._store.log.key
@@ -282,20 +281,17 @@ class _Repacking:
                 reencoded = _ReencodedSegment(store, segment, self._reencoder, self._count)
                 prepared = store.log.files.prepare(segment, reencoded.pieces())
                 is_worthwhile = reencoded.is_worthwhile
-                if is_worthwhile:
-                    store.log.files.write_frame_moves(segment, reencoded.moves)
             if is_worthwhile:
-                superseded = self._adopted(prepared, segment, since)
+                superseded = self._adopted(prepared, segment, reencoded.moved, since)
         finally:
             if prepared is not None and superseded is None:
-                discard(self._journal, prepared, segment)
+                discard(self._journal, prepared)
         if superseded is None:
             return None if is_worthwhile else False
         self._journal.remove_superseded(superseded)
-        self._journal.finish_moves()
         return True
 
-    def _adopted(self, prepared: str, segment: int, since: LogPosition) -> str | None:
+    def _adopted(self, prepared: str, segment: int, moved: MovedFrames, since: LogPosition) -> str | None:
         """Return the path of the superseded file (None: what other writers did since `since` prevents the change)."""
         # Most of what was written meanwhile is read before writers have to wait.
         with self._journal.reading() as store:
@@ -307,7 +303,7 @@ class _Repacking:
             if not log_still_holds(store, since):
                 return None
             used |= _bases_since(store, since.end)
-            return adopt(self._journal, prepared, segment) if used.isdisjoint(self._reencoder.raised) else None
+            return adopt(self._journal, prepared, segment, moved) if used.isdisjoint(self._reencoder.raised) else None
 
 
 def _bases_since(store: "Store", place: Place) -> "set[BlobId]":

@@ -1,12 +1,11 @@
 """Rewrite segments without the blobs that nothing holds: plan first, then act.
 
-A segment's next generation is written next to the old file while readers and writers go on, and so is a list of where
-each frame moves. Then, briefly under the writer lock, the file gets its name and the index learns of it, or neither;
-the rows of the index follow a few at a time. Segments are rewritten from the last to the first: a delta's base is
-earlier in the log, so the delta is encoded again before its base is removed. If another process starts to hold a blob
-that should go, the compaction ends, and the next plan accounts for it. If the process dies between the rename and the
-update of the index, the index finds generations in the log that it doesn't know, and is rebuilt; if it dies later, the
-next compaction moves the remaining rows.
+One segment at a time: its next generation is written next to the old file while readers and writers go on. Then, under
+the writer lock and in one transaction of the index, the rows of its frames are updated and the file gets its name, or
+neither. Segments are rewritten from the last to the first: a delta's base is earlier in the log, so the delta is
+encoded again before its base is removed. If another process starts to hold a blob that should go, the compaction ends,
+and the next plan accounts for it. If the process dies between the rename and the end of the transaction, the index
+finds a generation in the log that it doesn't know, and is rebuilt.
 """
 
 from collections import Counter
@@ -16,10 +15,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from objstore.model.ids import BlobId
-from objstore.model.large_file_placeholder import MAX_BLOB
-from objstore.model.record_codec import decode_record
-from objstore.model.records import Snapshot
-from objstore.storage.index.refcounts import held_blobs
+from objstore.storage.index.moved_frames import MovedFrames
 from objstore.storage.log.blob_codec import Encoding, parse_blob_header, parse_chunks
 from objstore.storage.log.frames import SEGMENT_HEADER_SIZE, FrameKind
 from objstore.storage.transaction.journal import Journal
@@ -53,7 +49,7 @@ _SHORT: Final = 1 / 16
 """Share of the log's bytes below which a last segment counts as short."""
 
 _TRIES: Final = 10
-"""How often the records of other writers are read again before a segment is given up: there are more, or a snapshot."""
+"""How often what other writers wrote is read without the lock before it is read under it."""
 
 _FEW_BYTES: Final = 1 << 15
 """Bytes of the log that may be read under the writer lock: a few milliseconds."""
@@ -87,8 +83,6 @@ def plan_compaction(
 ) -> CompactionPlan:
     """Return what `compact` would do now: rewrite the segments of which enough is unused.
 
-    Nothing is changed, except that the index catches up with an interrupted compaction.
-
     `all_segments`: rewrite segments whatever they hold, so that no unused blob is left. `skips_unprofitable`: except
     those that would not become smaller, and a short last one. To rewrite that, a new segment would have to be begun;
     every process holds each segment's file open, and with limits that expire everything at once, each compaction would
@@ -96,7 +90,7 @@ def plan_compaction(
     Raises BlobDamaged where a tree or chunk list can't be read, because then the held blobs are not known; IndexDamaged
     where a blob in use is not counted as held; StoreLocked at once while another compaction is running.
     """
-    with _all_followed(journal), journal.reading() as store, store.index.still():
+    with journal.compacting(), journal.reading() as store, store.index.still():
         uncounted = store.index.blobs.uncounted()
         if uncounted is not None:
             raise BlobDamaged(uncounted, "what it refers to is not known, so nothing can be compacted")
@@ -171,7 +165,6 @@ def compact(journal: Journal, plan: CompactionPlan, progress: Progress | None = 
             if not is_rewritten:
                 break
             done += 1
-        compacting.end()
         with journal.reading() as store:
             return CompactionResult(
                 segments=done,
@@ -180,36 +173,29 @@ def compact(journal: Journal, plan: CompactionPlan, progress: Progress | None = 
             )
 
 
-def adopt(journal: Journal, prepared: str, segment: int) -> str | None:
+def adopt(journal: Journal, prepared: str, segment: int, moved: MovedFrames) -> str | None:
     """Make a prepared file the segment's next generation. Call it inside `journal.writing`.
 
     Return the path of the previous generation, to be removed when no one waits for that: the file may be large.
     None: the prepared file did not become the next generation, because another process is rebuilding the index.
+    Raises IndexDamaged if the index has frames at other places than the log; then nothing is changed.
     """
     store = journal.store
     index, end = store.index, store.end
-    journal.secure_applied_marker()
-    with index.changing() as db:
+    with index.changing_much() as db:
         known = db.execute("SELECT segment, offset FROM position").fetchone()
         if tuple(known) != tuple(end):
             return None
-        row = (segment, store.log.files.generations().get(segment, 0) + 1)
-        db.execute("INSERT OR REPLACE INTO generations VALUES (?, ?)", row)
-        db.execute("INSERT OR REPLACE INTO moving VALUES (?, ?)", row)
+        moved.apply(db)
         old = store.log.files.adopt(prepared, segment)
     store.catch_up()
-    journal.relocate_applied_marker(segment)
     return old
 
 
-def discard(journal: Journal, prepared: str, segment: int) -> None:
-    """Remove a prepared file that should not become the segment's next generation."""
-    try:
+def discard(journal: Journal, prepared: str) -> None:
+    """Remove a prepared file that did not become the segment's next generation."""
+    with suppress(FileNotFoundError):  # it was renamed, and the index is rebuilt if it doesn't know
         journal.disk.remove_store_file(prepared)
-    except FileNotFoundError:
-        # It was renamed already: the index needs the moves if it knows that, and is rebuilt if it does not.
-        return
-    journal.store.log.files.delete_frame_moves(segment)
 
 
 @contextmanager
@@ -225,17 +211,6 @@ def require_compaction_space(journal: Journal, segment: int, *, drops_unused: bo
             going = store.index.blobs.dead_bytes().get(segment, 0) if drops_unused else 0
             needed = store.log.files.size(segment) - going + store.index.file_bytes()
         raise CompactionSpaceNeeded(error.path, needed) from error
-
-
-@contextmanager
-def _all_followed(journal: Journal) -> Iterator[None]:
-    """Keep other compactions out, with an index whose rows have all followed the earlier ones.
-
-    Until then, the row of a delta that was encoded again names its old base: a plan could drop its new one.
-    """
-    with journal.compacting():
-        journal.finish_moves()
-        yield
 
 
 def _first(blobs: frozenset[BlobId], named: Iterable[BlobId]) -> BlobId | None:
@@ -281,10 +256,9 @@ class _Compaction:
         self._journal: Final = journal
         self._plan: Final = plan
         self._since = plan.log_position
-        self._needed: set[BlobId] = set()  # dropped blobs that became held, a base or a chunk since the plan
+        self._needed: set[BlobId] = set()  # dropped blobs that became a base or a chunk since the plan
         self._staying: dict[int, array[int]] = {}  # the offsets of kept blobs, by segment
         self._going: dict[int, int] = {}  # the number of dropped blobs, by segment
-        self._unsure = 0  # records since the plan that may hold more blobs than they name
 
     def begin(self) -> bool:
         """Remove what interrupted compactions left, and end the last segment if it is to be rewritten.
@@ -316,10 +290,6 @@ class _Compaction:
             staying.extend(place.offset for place in index.blobs.places(others).values())
             self._going[segment] = len(unheld) - len(others)
 
-    def end(self) -> None:
-        """Update the index rows of the moved frames."""
-        self._journal.finish_moves()
-
     def rewrite(self, segment: int) -> bool:
         """Rewrite a segment; return whether that was done, as in CompactionResult."""
         prepared = superseded = None
@@ -329,40 +299,33 @@ class _Compaction:
                     return False
                 rewriting = SegmentRewrite(store, segment, frozenset(self._staying.pop(segment)), self._plan.dropped)
                 prepared = store.log.files.prepare(segment, rewriting.pieces())
-                store.log.files.write_frame_moves(segment, rewriting.moves)
-            asked = -1
             for tried in range(_TRIES):
                 # Most of what was written meanwhile is read before writers have to wait.
                 with self._journal.reading():
-                    if not self._follow() or (asked != self._unsure and self._is_held(segment)):
+                    if not self._follow():
                         break
-                    asked = self._unsure
                 with self._journal.writing(may_use_reserve=True):
                     if self._is_far_behind and tried < _TRIES - 1:
                         continue
-                    if not self._follow():
-                        break
-                    if asked == self._unsure:
-                        superseded = None if self._is_needed(segment) else adopt(self._journal, prepared, segment)
-                        break
+                    if self._follow() and not self._is_needed(segment, rewriting.moved.dropped):
+                        superseded = adopt(self._journal, prepared, segment, rewriting.moved)
+                        self._since = log_position_of(self._journal.store)  # the last record may have moved
+                    break
         finally:
             if prepared is not None and superseded is None:
-                discard(self._journal, prepared, segment)
+                discard(self._journal, prepared)
         if superseded is not None:
             self._journal.remove_superseded(superseded)
         return superseded is not None
 
-    def _is_held(self, segment: int) -> bool:
-        """Return whether a dropped blob of the segment became held, or may have."""
-        index = self._journal.store.index
-        going = sum(map(self._plan.dropped.__contains__, index.blobs.dead_blobs(segment)))
-        return going != self._going[segment] or index.blobs.uncounted() is not None
+    def _is_needed(self, segment: int, dropped: list[BlobId]) -> bool:
+        """Return whether one of the dropped blobs of the segment is needed by now, or may be.
 
-    def _is_needed(self, segment: int) -> bool:
-        """Return whether records of other writers need a dropped blob of the segment."""
-        # Usually the set is empty.
-        places = self._journal.store.index.blobs.places(list(self._needed))
-        return any(place.segment == segment for place in places.values())
+        The caller holds the writer lock, so the index counts every record.
+        """
+        blobs = self._journal.store.index.blobs
+        is_same = len(dropped) == self._going[segment] and self._needed.isdisjoint(dropped)
+        return not is_same or not set(dropped) <= set(blobs.dead_blobs(segment)) or blobs.uncounted() is not None
 
     @property
     def _is_far_behind(self) -> bool:
@@ -370,7 +333,7 @@ class _Compaction:
         return end.segment != since.segment or end.offset - since.offset > _FEW_BYTES
 
     def _follow(self) -> bool:
-        """Note which dropped blobs are needed by what other writers wrote meanwhile.
+        """Note which dropped blobs are bases of what other writers wrote meanwhile, or chunks in their lists.
 
         Return whether the log still has everything that the plan is based on and that was seen since.
         """
@@ -385,13 +348,6 @@ class _Compaction:
                     if header.encoding is Encoding.CHUNKED:
                         for chunk in parse_chunks(header, frame.payload):
                             self._need(chunk.id)
-                else:
-                    record, _ = decode_record(bytes(frame.payload))
-                    # A snapshot also holds what its trees refer to, and a large blob its chunks.
-                    self._unsure += isinstance(record, Snapshot)
-                    for blob in held_blobs(record):
-                        self._need(blob)
-                        self._unsure += store.has(blob) and store.size(blob) > MAX_BLOB
         self._since = log_position_of(store)
         return True
 

@@ -37,7 +37,6 @@ def log_position_of(store: Store) -> LogPosition:
     """Return the present state of the log. Call it while the store is held still."""
     log, end = store.log, store.end
     place = store.index.last_place
-    place = log.files.newest(place) or place
     size = min(end.position, _TAIL)
     tail = b""
     with suppress(StoreDamaged):  # it was cut off since it was read, and `log_still_holds` will say so

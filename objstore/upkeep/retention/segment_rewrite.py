@@ -6,10 +6,10 @@ first and last of a group that has lost frames, and a delta whose base is remove
 
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from objstore.model.ids import BlobId
+from objstore.storage.index.moved_frames import MovedFrames
 from objstore.storage.log.blob_codec import (
     BASE_AT,
     ENCODING_AT,
@@ -20,7 +20,6 @@ from objstore.storage.log.blob_codec import (
     encode_blob,
     parse_blob_header,
 )
-from objstore.storage.log.frame_moves import FrameMoves
 from objstore.storage.log.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE, FrameKind, RawFrame, encode_frame
 from objstore.storage.log.segment_files import GENERATION, Place
 from objstore.values.errors import BlobMissing, IndexDamaged, StoreDamaged
@@ -45,7 +44,7 @@ _BLOB: Final = int(FrameKind.BLOB)
 
 
 class SegmentRewrite:
-    """The kept frames of one segment, and their new places."""
+    """The kept frames of one segment; `moved` has their new places."""
 
     def __init__(
         self, store: "Store", segment: int, staying: "AbstractSet[int]", dropped: "AbstractSet[BlobId]"
@@ -54,12 +53,13 @@ class SegmentRewrite:
         self._store: Final = store
         self._segment: Final = segment
         self._staying: Final = staying
-        going = store.index.blobs.dead_frames(segment)
-        self._going: Final = {offset: size for name, offset, size in going if name in dropped}
+        going = [frame for frame in store.index.blobs.dead_frames(segment) if frame[0] in dropped]
+        self._going: Final = {offset: size for _, offset, size in going}
         self._dropped: Final = dropped
-        self._generation: Final = store.log.files.generations().get(segment, 0)
+        self._generation: Final = store.log.files.generation(segment)
         self._position = SEGMENT_HEADER_SIZE  # where the next kept frame will begin
-        self.moves: Final = FrameMoves()
+        self.moved: Final = MovedFrames(segment, self._generation)
+        self.moved.dropped.extend(name for name, *_ in going)
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the kept frames, some groups at a time.
@@ -134,10 +134,10 @@ class SegmentRewrite:
         for at, payload in changed.items():
             kind = FrameKind(group[at].kind)
             encoded[at] = encode_frame(self._store.log.key, kind, payload, begins=at == 0, commits=at == last)
-        *positions, self._position = accumulate(map(len, encoded), initial=self._position)
-        self.moves.extend([frame.position for frame in group], positions)
-        for at in orphaned:
-            self.moves.mark_reencoded(positions[at])
+        reencoded = {at: changed[at] for at in orphaned}
+        for at, frame in enumerate(group):
+            self.moved.keep(frame, self._position, reencoded.get(at))
+            self._position += len(encoded[at])
         return encoded
 
     def _reencode(self, header: BlobHeader) -> bytes:

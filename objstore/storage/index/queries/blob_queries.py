@@ -1,8 +1,4 @@
-"""Query the index for blobs: where they are stored, what holds them, and which of them nothing holds.
-
-While a compaction runs, a row may still hold the place of a frame in the previous generation of its segment. Whether
-the blob is stored then depends on where the frame is now.
-"""
+"""Query the index for blobs: where they are stored, what holds them, and which of them nothing holds."""
 
 from __future__ import annotations
 
@@ -20,8 +16,7 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Generator, Iterator, Sequence
 
-    from objstore.storage.index.shared_connection import CurrentPlaces, SharedConnection
-    from objstore.storage.log.segments import Log
+    from objstore.storage.index.shared_connection import SharedConnection
 
 __all__ = ["BlobQueries"]
 
@@ -32,51 +27,36 @@ _VALUES_AT_ONCE: Final = 500
 class BlobQueries:
     """Look up blobs."""
 
-    def __init__(self, db: SharedConnection, log: Log, places: CurrentPlaces) -> None:
-        """Query one index and its log."""
+    def __init__(self, db: SharedConnection) -> None:
+        """Query one index."""
         self._db: Final = db
-        self._log: Final = log
-        self._places: Final = places
 
     def place(self, blob: BlobId) -> BlobPlace | None:
         """Return where the blob is stored (None: not in this store). Raises IndexUnusable."""
         row = self._db.execute(
-            "SELECT segment, offset, size, depth, checksum, "
-            "(SELECT generation FROM moving WHERE moving.segment = blobs.segment) FROM blobs WHERE id = ?",
-            (blob,),
+            "SELECT segment, offset, size, depth, checksum FROM blobs WHERE id = ?", (blob,)
         ).fetchone()
         if row is None:
             self._require_unknown(blob)
             return None
-        segment, offset, size, depth, found, generation = row
+        segment, offset, size, depth, found = row
         if segment is found is None:
             return None
         if found != checksum("blobs", blob, segment, offset, size, depth):
             raise unusable(f"no blob is at {row[:4]!r}")
-        if generation is None:
-            return BlobPlace(Place(segment, offset), size, depth)
-        place = self._moved(Place(segment, offset), generation)
-        return None if place is None else BlobPlace(place, size, self._depth(place))
+        return BlobPlace(Place(segment, offset), size, depth)
 
     def places(self, blobs: Sequence[BlobId]) -> dict[BlobId, Place]:
-        """Return the place of each of the blobs that is in this store.
-
-        The index doesn't know the depth of blobs that are being moved: see `place`.
-        """
+        """Return the place of each of the blobs that is in this store."""
         found: dict[BlobId, Place] = {}
         for at in range(0, len(blobs), _VALUES_AT_ONCE):
             asked = blobs[at : at + _VALUES_AT_ONCE]
             marks = ",".join("?" * len(asked))
             rows = self._db.execute(
-                "SELECT id, segment, offset, "  # noqa: S608 - nothing but question marks is put in
-                "(SELECT generation FROM moving WHERE moving.segment = blobs.segment) "
-                f"FROM blobs WHERE id IN ({marks}) AND segment",
+                f"SELECT id, segment, offset FROM blobs WHERE id IN ({marks}) AND segment",  # noqa: S608 - nothing but question marks is put in
                 asked,
             )
-            for row in rows:
-                place = Place(row[1], row[2]) if row[3] is None else self._moved(Place(row[1], row[2]), row[3])
-                if place is not None:
-                    found[BlobId(row[0])] = place
+            found |= {BlobId(row[0]): Place(row[1], row[2]) for row in rows}
         return found
 
     def sizes(self, blobs: Sequence[BlobId]) -> dict[BlobId, int]:
@@ -86,19 +66,17 @@ class BlobQueries:
             asked = blobs[at : at + _VALUES_AT_ONCE]
             marks = ",".join("?" * len(asked))
             query = (
-                "SELECT id, segment, offset, size, depth, checksum, "  # noqa: S608 - nothing but question marks is put in
-                "(SELECT generation FROM moving WHERE moving.segment = blobs.segment) "
+                "SELECT id, segment, offset, size, depth, checksum "  # noqa: S608 - nothing but question marks is put in
                 f"FROM blobs WHERE id IN ({marks})"
             )
             unknown = dict.fromkeys(asked)
-            for blob, segment, offset, size, depth, kept, generation in self._db.execute(query, asked):
+            for blob, segment, offset, size, depth, kept in self._db.execute(query, asked):
                 del unknown[blob]
                 if segment is kept is None:
                     continue
                 if kept != checksum("blobs", blob, segment, offset, size, depth):
                     raise unusable(f"no blob is at {(segment, offset, size, depth)!r}")
-                if generation is None or self._moved(Place(segment, offset), generation) is not None:
-                    found[blob] = size
+                found[blob] = size
             starts = {blob[:KNOWN_BY]: blob for blob in unknown}
             query = f"SELECT start FROM blob_starts WHERE start IN ({','.join('?' * len(starts))})"  # noqa: S608 - as above
             for (start,) in self._db.execute(query, [*starts]).fetchall():
@@ -124,7 +102,7 @@ class BlobQueries:
         return bool(self._db.number(query, blob))
 
     def held_offsets(self, segments: Sequence[int]) -> dict[int, array[int]]:
-        """Return the offsets of the held blobs in each of the segments. All places must be up to date."""
+        """Return the offsets of the held blobs in each of the segments."""
         from array import array
 
         found = {segment: array("Q") for segment in segments}
@@ -136,18 +114,12 @@ class BlobQueries:
 
     def between(self, low: bytes, high: bytes, limit: int) -> list[BlobId]:
         """Return up to `limit` blob ids in the closed interval (`limit` below 0: all)."""
-        is_moving = bool(self._places.moving())  # then some rows are of blobs that no longer exist
-        asked = -1 if is_moving else limit
-        rows = self._db.execute("SELECT id FROM blobs WHERE id BETWEEN ? AND ? AND segment LIMIT ?", (low, high, asked))
-        found = [BlobId(row[0]) for row in rows]
-        if is_moving:
-            places = self.places(found)
-            found = [name for name in found if name in places]
-        return found if limit < 0 else found[:limit]
+        rows = self._db.execute("SELECT id FROM blobs WHERE id BETWEEN ? AND ? AND segment LIMIT ?", (low, high, limit))
+        return [BlobId(row[0]) for row in rows]
 
     def count(self) -> int:
         """Return the number of blobs."""
-        return self._db.number("SELECT blobs FROM totals") - len(self._removed_lengths())
+        return self._db.number("SELECT blobs FROM totals")
 
     def refs(self, blob: BlobId) -> int:
         """Return how often the blob is held: by records, tips and trees."""
@@ -162,9 +134,7 @@ class BlobQueries:
         row = self._db.execute(
             "SELECT count(*), ifnull(sum(length), 0) FROM blobs INDEXED BY unheld WHERE refs = 0 AND segment"
         ).fetchone()
-        gone = self._removed_lengths()
-        count = row[0] - len(gone)
-        return count, row[1] - sum(gone) + count * FRAME_HEADER_SIZE
+        return row[0], row[1] + row[0] * FRAME_HEADER_SIZE
 
     def frame_bytes(self, blob: BlobId) -> int:
         """Return the size of the blob's frame in bytes; 0 if it is not stored."""
@@ -212,10 +182,7 @@ class BlobQueries:
         return map(itemgetter(0), rows)
 
     def dead_frames(self, segment: int) -> Iterator[tuple[BlobId, int, int]]:
-        """Yield the blobs of a segment that nothing holds: id, offset and size of the frame in bytes.
-
-        All places must be up to date.
-        """
+        """Yield the blobs of a segment that nothing holds: id, offset and size of the frame in bytes."""
         return self._db.execute(
             "SELECT id, offset, length + ? FROM blobs INDEXED BY unheld WHERE refs = 0 AND segment = ?",
             (FRAME_HEADER_SIZE, segment),
@@ -273,12 +240,6 @@ class BlobQueries:
         """Return the large blobs whose chunks count as held."""
         return [BlobId(row[0]) for row in self._db.execute("SELECT id FROM chunk_lists")]
 
-    def id_after(self, name: bytes, count: int) -> bytes | None:
-        """Return the id `count` rows after `name`, or that of the last row (None: `name` is the last)."""
-        query = "SELECT max(id) FROM (SELECT id FROM blobs WHERE id > ? ORDER BY id LIMIT ?)"
-        row: tuple[bytes | None] = self._db.execute(query, (name, count)).fetchone()
-        return row[0]
-
     def _require_unknown(self, blob: BlobId) -> None:
         """Check that the index really doesn't know a blob without a row: no first bytes in `blob_starts` are its.
 
@@ -294,29 +255,3 @@ class BlobQueries:
         ).fetchall()
         if not others or any(row[-1] != checksum("blobs", *row[:-1]) for row in others if row[-1] is not row[1]):
             raise unusable(f"it has no row of blob {blob.hex()}")
-
-    def _moved(self, place: Place, generation: int) -> Place | None:
-        """Return the current place of a blob that was at `place`, in a segment now of that generation (None: gone)."""
-        if self._log.files.generations().get(place.segment, 0) < generation:
-            self._log.files.refresh(force=True)
-        moved = self._log.files.newest(place)
-        return moved if moved is not None and moved.generation >= generation else None
-
-    def _depth(self, place: Place) -> int:
-        from objstore.storage.log.blob_codec import parse_blob_header
-
-        # A repack makes blobs deeper, and a writer that encodes a delta against one needs the true depth.
-        return parse_blob_header(self._log.read(place).payload).depth
-
-    def _removed_lengths(self) -> list[int]:
-        """Return the payload size in bytes of each blob that a compaction removed and that still has a row."""
-        segments = self._places.moving()
-        if not segments:
-            return []
-        self._log.files.refresh(force=True)
-        now = self._log.files.offsets_now(segments)
-        rows = self._db.execute(
-            "SELECT segment, offset, length FROM blobs INDEXED BY unheld "
-            "WHERE refs = 0 AND segment IN (SELECT segment FROM moving)"
-        )
-        return [length for segment, offset, length in rows if now(segment, offset) is None]

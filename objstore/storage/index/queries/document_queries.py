@@ -1,8 +1,4 @@
-"""Query the index for documents, for the folders that edits created, and for the history of one document.
-
-While a compaction runs, a row may still hold the place of a frame in the previous generation of its segment. The log
-reads such a place too; where the order of places matters, `CurrentPlaces` translates them first.
-"""
+"""Query the index for documents, for the folders that edits created, and for the history of one document."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -13,7 +9,7 @@ from objstore.model.ids import BlobId, RecordId
 from objstore.storage.index.database import SUMS, checksum, unusable
 from objstore.storage.index.queries.record_queries import DecisionQueries
 from objstore.storage.index.rows import Row, Tip, place_in_row, status_in_row
-from objstore.storage.index.shared_connection import CurrentPlaces, RecordNumbers, SharedConnection
+from objstore.storage.index.shared_connection import RecordNumbers, SharedConnection
 from objstore.storage.log.segment_files import Place
 
 __all__ = ["DocumentQueries", "FolderQueries", "HistoryQueries"]
@@ -174,12 +170,9 @@ class FolderQueries:
 class HistoryQueries:
     """Look up the edits and decisions of one document, in the order of the journal."""
 
-    def __init__(
-        self, db: SharedConnection, places: CurrentPlaces, numbers: RecordNumbers, decisions: DecisionQueries
-    ) -> None:
+    def __init__(self, db: SharedConnection, numbers: RecordNumbers, decisions: DecisionQueries) -> None:
         """Query one index."""
         self._db: Final = db
-        self._places: Final = places
         self._numbers: Final = numbers
         self._decisions: Final = decisions
 
@@ -189,7 +182,7 @@ class HistoryQueries:
         decisions = "SELECT segment, offset FROM decisions WHERE NOT void ORDER BY number DESC LIMIT ?"
         with self._db.one_state():
             rows = [row for query in (edits, decisions) for row in self._db.execute(query, (limit,))]
-        return sorted(self._places.now(place_in_row(*row) for row in rows), reverse=True)[:limit]
+        return sorted((place_in_row(*row) for row in rows), reverse=True)[:limit]
 
     def of(self, document: DocumentId) -> list[Place]:
         """Return the places of the document's unexpired edits and decisions, in the order of the journal."""
@@ -199,7 +192,7 @@ class HistoryQueries:
             "WHERE document = ? AND NOT void AND NOT expired",
             (document, document),
         )
-        return sorted(self._places.now(place_in_row(*row) for row in rows))
+        return sorted(place_in_row(*row) for row in rows)
 
     def dated(self, document: DocumentId) -> list[tuple[Place, int]]:
         """Return the places as `of` does, including expired records, each with its time (µs since 1970-01-01 UTC)."""
@@ -207,9 +200,8 @@ class HistoryQueries:
             "SELECT segment, offset, time FROM edits WHERE document = ? AND NOT void UNION "
             "SELECT segment, offset, time FROM decisions JOIN decided USING (number) WHERE document = ? AND NOT void",
             (document, document),
-        ).fetchall()
-        places = self._places.now(place_in_row(row[0], row[1]) for row in rows)
-        return sorted((place, row[2]) for place, row in zip(places, rows, strict=True))
+        )
+        return sorted((place_in_row(row[0], row[1]), row[2]) for row in rows)
 
     def recorded(
         self, document: DocumentId, *, after_edit: int = 0, after_decision: int = 0
@@ -236,22 +228,20 @@ class HistoryQueries:
             is_whole = self._has_all_of(document)
         if not is_whole or not all(row[-1] for row in found):
             raise unusable(f"the edits of document {document}, or the decisions on it, are not those that were put in")
-        rows = [row[:5] for row in found if not row[5]]
-        places = self._places.now(place_in_row(row[0], row[1]) for row in rows)
         return sorted(
-            (place, RecordId(name), place_in_row(segment, offset) if segment else None)
-            for place, (_, _, name, segment, offset) in zip(places, rows, strict=True)
+            (place_in_row(*row[:2]), RecordId(row[2]), place_in_row(*row[3:5]) if row[3] else None)
+            for row in found
+            if not row[5]
         )
 
     def lineage(self, document: DocumentId) -> list[tuple[Seq, Place, Status]]:
-        """Return number, current place and status of the document's unexpired edits, in order."""
+        """Return number, place and status of the document's unexpired edits, in order."""
         rows = self._db.execute(
             "SELECT seq, segment, offset, status FROM edits WHERE document = ? AND NOT void AND NOT expired "
             "ORDER BY seq",
             (document,),
-        ).fetchall()
-        places = self._places.now(place_in_row(row[1], row[2]) for row in rows)
-        return [(Seq(row[0]), place, status_in_row(row[3])) for row, place in zip(rows, places, strict=True)]
+        )
+        return [(Seq(row[0]), place_in_row(row[1], row[2]), status_in_row(row[3])) for row in rows]
 
     def oldest_edit(self, document: DocumentId) -> Seq | None:
         """Return the document's first edit that has not expired (None: none is left)."""
@@ -265,10 +255,11 @@ class HistoryQueries:
         def place(seq: int) -> Place:
             query = "SELECT segment, offset FROM edits WHERE seq <= ? AND NOT void ORDER BY seq DESC LIMIT 1"
             row = self._db.execute(query, (seq,)).fetchone()
-            return Place(0, 0) if row is None else self._places.now([place_in_row(*row)])[0]
+            return Place(0, 0) if row is None else place_in_row(*row)
 
-        decided = self._places.now([self._decisions.place(number) or Place(0, 0)])[0]
-        return Seq(bisect_left(range(1, self._numbers.next_seq()), decided, key=place))
+        with self._db.one_state():
+            decided = self._decisions.place(number) or Place(0, 0)
+            return Seq(bisect_left(range(1, self._numbers.next_seq()), decided, key=place))
 
     def newest_decision_before(self, seq: int) -> int:
         """Return the number of the newest decision that was recorded before the edit (0: there is none)."""
@@ -276,11 +267,12 @@ class HistoryQueries:
         def place(number: int) -> Place:
             query = "SELECT segment, offset FROM decisions WHERE number <= ? AND NOT void ORDER BY number DESC LIMIT 1"
             row = self._db.execute(query, (number,)).fetchone()
-            return Place(0, 0) if row is None else self._places.now([place_in_row(*row)])[0]
+            return Place(0, 0) if row is None else place_in_row(*row)
 
-        row = self._db.execute("SELECT segment, offset FROM edits WHERE seq = ? AND NOT void", (seq,)).fetchone()
-        made = Place(0, 0) if row is None else self._places.now([place_in_row(*row)])[0]
-        return bisect_left(range(1, self._numbers.next_decision()), made, key=place)
+        with self._db.one_state():
+            row = self._db.execute("SELECT segment, offset FROM edits WHERE seq = ? AND NOT void", (seq,)).fetchone()
+            made = Place(0, 0) if row is None else place_in_row(*row)
+            return bisect_left(range(1, self._numbers.next_decision()), made, key=place)
 
     def last_records(self, document: DocumentId, seq: int, decision: int) -> list[Place]:
         """Return where the document's last edit and the last decision on it are, latest first, expired ones included.
@@ -296,7 +288,7 @@ class HistoryQueries:
         )
         with self._db.one_state():
             rows = [*self._db.execute(edits, (document, seq)), *self._db.execute(decisions, (document, decision))]
-        return sorted(self._places.now(place_in_row(*row) for row in rows), reverse=True)
+        return sorted((place_in_row(*row) for row in rows), reverse=True)
 
     def _has_all_of(self, document: DocumentId) -> bool:
         """Return whether a document's edits and decisions are complete: their numbers must add up to its sums."""

@@ -5,7 +5,7 @@ from typing import Final
 from objstore.model.ids import BlobId, RecordId
 from objstore.storage.index.database import SUMS, unusable
 from objstore.storage.index.rows import Baseline, ExpiryRow, HolderRow, place_in_row
-from objstore.storage.index.shared_connection import CurrentPlaces, RecordNumbers, SharedConnection, numbered_rows
+from objstore.storage.index.shared_connection import RecordNumbers, SharedConnection, numbered_rows
 from objstore.storage.log.segment_files import Place
 
 __all__ = ["HolderQueries"]
@@ -14,10 +14,9 @@ __all__ = ["HolderQueries"]
 class HolderQueries:
     """Look up snapshots and pins, which hold blobs next to edits and decisions, and expiries, which let go of them."""
 
-    def __init__(self, db: SharedConnection, places: CurrentPlaces, numbers: RecordNumbers) -> None:
+    def __init__(self, db: SharedConnection, numbers: RecordNumbers) -> None:
         """Query one index."""
         self._db: Final = db
-        self._places: Final = places
         self._numbers: Final = numbers
 
     def snapshots(self) -> list[HolderRow]:
@@ -42,10 +41,9 @@ class HolderQueries:
         return None if row is None else Baseline(row[0], BlobId(row[1]))
 
     def snapshot_places(self) -> list[tuple[Place, bool, bool]]:
-        """Return each snapshot's current place, whether it is a baseline, and whether it has expired, oldest first."""
+        """Return each snapshot's place, whether it is a baseline, and whether it has expired, oldest first."""
         rows = self._db.execute("SELECT segment, offset, baseline, expired FROM snapshots ORDER BY number").fetchall()
-        places = self._places.now(place_in_row(row[0], row[1]) for row in rows)
-        return [(place, bool(row[2]), bool(row[3])) for place, row in zip(places, rows, strict=True)]
+        return [(place_in_row(row[0], row[1]), bool(row[2]), bool(row[3])) for row in rows]
 
     def pins(self) -> list[HolderRow]:
         """Return every pin, including expired ones, oldest first. Raises IndexUnusable."""

@@ -1,8 +1,4 @@
-"""Query the index for edits and decisions.
-
-While a compaction runs, a row may still hold the place of a frame in the previous generation of its segment. The log
-reads such a place too; where the order of places matters, `CurrentPlaces` translates them first.
-"""
+"""Query the index for edits and decisions."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -29,7 +25,6 @@ from objstore.storage.index.rows import (
     status_in_row,
 )
 from objstore.storage.index.shared_connection import (
-    CurrentPlaces,
     RecordNumbers,
     SharedConnection,
     is_utf8,
@@ -55,10 +50,9 @@ _BEGINS: Final = "conversation >= ? AND conversation < CAST(? AS TEXT)"
 class EditQueries:
     """Look up edits, and the conversations that they belong to."""
 
-    def __init__(self, db: SharedConnection, places: CurrentPlaces, numbers: RecordNumbers) -> None:
+    def __init__(self, db: SharedConnection, numbers: RecordNumbers) -> None:
         """Query one index."""
         self._db: Final = db
-        self._places: Final = places
         self._numbers: Final = numbers
 
     def get(self, seq: int) -> EditRow | None:
@@ -163,19 +157,18 @@ class EditQueries:
         return self._edits("id BETWEEN ? AND ? AND NOT void", (low, high, limit), "LIMIT ?")
 
     def until(self, moment: int) -> Iterator[Place]:
-        """Yield the current places of the edits up to a moment (µs since 1970-01-01 UTC), newest first."""
+        """Yield the places of the edits up to a moment (µs since 1970-01-01 UTC), newest first."""
         query = "SELECT segment, offset FROM edits WHERE time <= ? AND NOT void ORDER BY seq DESC"
         for row in self._db.execute(query, (moment,)):
-            yield self._places.now([place_in_row(*row)])[0]
+            yield place_in_row(*row)
 
     def spread(self, count: int) -> list[tuple[int, Place]]:
-        """Return time and current place of up to `count` edits, evenly spread over all, the newest always included."""
+        """Return time and place of up to `count` edits, evenly spread over all, the newest always included."""
         newest = self._numbers.newest().edits
         wanted = sorted({newest - newest * step // count for step in range(count)})
         query = "SELECT time, segment, offset FROM edits WHERE seq = ? AND NOT void"
         rows = [row for seq in wanted for row in self._db.execute(query, (seq,))]
-        places = self._places.now(place_in_row(row[1], row[2]) for row in rows)
-        return [(row[0], place) for row, place in zip(rows, places, strict=True)]
+        return [(row[0], place_in_row(row[1], row[2])) for row in rows]
 
     def newest(self, digits: str, limit: int) -> list[tuple[Seq, bytes, Status]]:
         """Return up to `limit` edits whose number begins with `digits`: number, current path of the file, status.
@@ -320,12 +313,11 @@ class EditQueries:
         return [DocumentId(row[0]) for row in rows]
 
     def aged(self) -> Iterator[tuple[int, int, int, Place, bool]]:
-        """Yield edit, document, time (µs), current place, and whether it may expire, of each edit that has not expired.
+        """Yield edit, document, time (µs), place, and whether it may expire, of each edit that has not expired.
 
         They are sorted by document, and then in the order of the journal. An edit may not expire while any edit of its
         conversation is pending, while a part of it is away, or while its file has conflict markers.
         """
-        is_moving = bool(self._places.moving())
         for seq, document, moment, segment, offset, is_free in self._db.execute(
             "SELECT seq, document, time, segment, offset, "
             "status != 'p' AND NOT instr(units, 'w') AND conversation NOT IN "
@@ -335,7 +327,7 @@ class EditQueries:
             "FROM edits WHERE NOT void AND NOT expired ORDER BY document, seq"
         ):
             place = place_in_row(segment, offset)
-            yield seq, document, moment, self._places.now([place])[0] if is_moving else place, bool(is_free)
+            yield seq, document, moment, place, bool(is_free)
 
     def decided_before(self, moment: int) -> int:
         """Return how many unexpired edits are decided and older than the moment (µs since 1970-01-01 UTC)."""
@@ -412,10 +404,9 @@ class EditQueries:
 class DecisionQueries:
     """Look up decisions."""
 
-    def __init__(self, db: SharedConnection, places: CurrentPlaces, numbers: RecordNumbers) -> None:
+    def __init__(self, db: SharedConnection, numbers: RecordNumbers) -> None:
         """Query one index."""
         self._db: Final = db
-        self._places: Final = places
         self._numbers: Final = numbers
 
     def place(self, number: int) -> Place | None:
@@ -437,7 +428,7 @@ class DecisionQueries:
     def of_git(self) -> list[Place]:
         """Return the places of the decisions that record what git did, or that a commit made, oldest first."""
         rows = self._db.execute("SELECT segment, offset FROM decisions WHERE git AND NOT void ORDER BY number")
-        return list(self._places.now(place_in_row(*row) for row in rows))
+        return [place_in_row(*row) for row in rows]
 
     def on(self, document: DocumentId) -> Iterator[Place]:
         """Yield the places of the decisions on a document, newest first, expired ones included."""
@@ -448,10 +439,10 @@ class DecisionQueries:
         return (place_in_row(*row) for row in self._db.execute(query, (document,)).fetchall())
 
     def until(self, moment: int) -> Iterator[Place]:
-        """Yield the current places of the decisions up to a moment (µs since 1970-01-01 UTC), newest first."""
+        """Yield the places of the decisions up to a moment (µs since 1970-01-01 UTC), newest first."""
         query = "SELECT segment, offset FROM decisions WHERE time <= ? AND NOT void ORDER BY number DESC"
         for row in self._db.execute(query, (moment,)):
-            yield self._places.now([place_in_row(*row)])[0]
+            yield place_in_row(*row)
 
     def unexpired_places(self) -> list[tuple[int, Place]]:
         """Return number and place of every decision that is neither voided nor expired."""
@@ -461,12 +452,11 @@ class DecisionQueries:
         return [(row[0], place_in_row(row[1], row[2])) for row in rows]
 
     def aged(self) -> list[tuple[int, int, Place]]:
-        """Return number, time (µs) and current place of every unexpired decision, oldest first."""
+        """Return number, time (µs) and place of every unexpired decision, oldest first."""
         rows = self._db.execute(
             "SELECT number, time, segment, offset FROM decisions WHERE NOT void AND NOT expired ORDER BY number"
-        ).fetchall()
-        places = self._places.now(place_in_row(row[2], row[3]) for row in rows)
-        return [(row[0], row[1], place) for row, place in zip(rows, places, strict=True)]
+        )
+        return [(row[0], row[1], place_in_row(row[2], row[3])) for row in rows]
 
 
 def _limited(number: int) -> int:

@@ -361,12 +361,12 @@ def test_unwritable_applied_marker_fails_no_call(root: Path) -> None:
 def test_an_unfinished_call_is_found_even_if_the_process_dies_once_its_segment_was_rewritten(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def die(_: Journal, segment: int) -> None:
-        raise PowerCut(segment)
+    def die(_: Journal, path: str) -> None:
+        raise PowerCut(path)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Journal, "relocate_applied_marker", die)
-        with suppress(PowerCut):
+        patched.setattr(Journal, "remove_superseded", die)
+        with pytest.raises(PowerCut):
             collect(root, PartlyFailing(full_disk, "stage"))
     assert (root / "b.txt").read_bytes() == b"second\n"
     with Workspace.open(root, CountdownDisk(None)) as workspace:

@@ -189,7 +189,7 @@ def test_an_interruption_at_any_step_loses_nothing_and_can_be_repeated(
 
 def test_interrupted_purge_changes_nothing_or_is_finished_by_the_next(start: Path, tmp_path: Path) -> None:
     begun = set()
-    for root in cut_off(purge, start, tmp_path, WAYS["killed"], 0, min(EVERY, 20)):
+    for root in cut_off(purge, start, tmp_path, WAYS["killed"], 0, min(EVERY, 5)):
         with Workspace.open(root, CountdownDisk(None)) as workspace:
             gone = workspace.history.edit(9).expired is not None
             begun.add(gone)

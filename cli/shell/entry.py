@@ -25,6 +25,7 @@ def main() -> int:
             # Before click is imported: an agent waits for this before and after each of its tools.
             _hook(sys.argv[2:])
         gc.set_threshold(_COLLECT_AFTER)
+        gc.enable()
         from cli.shell.main import main as run
 
         return run()

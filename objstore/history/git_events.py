@@ -32,7 +32,7 @@ GIT_EVENT_NOTE: Final = "decision"
 
 _IGNORED: Final = "a linked worktree that is ignored; what agents do there is not recorded"
 _LONGEST_PATH: Final = 1 << 12
-_HEX: Final = re.compile("[0-9a-f]{4,64}")
+_HEX: Final = "[0-9a-f]{4,64}"
 _KIND: Final = "commit"
 
 
@@ -97,7 +97,7 @@ def find_commit(journal: Journal, spelling: str) -> str:
     Raises NoSuchName, AmbiguousName.
     """
     known = {decision.commit for decision in decisions_of_git(journal) if decision.commit}
-    found = sorted(commit for commit in known if commit.startswith(spelling)) if _HEX.fullmatch(spelling) else []
+    found = sorted(commit for commit in known if commit.startswith(spelling)) if re.fullmatch(_HEX, spelling) else []
     if len(found) > 1:
         raise AmbiguousName(spelling, _KIND, found)
     if found:

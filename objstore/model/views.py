@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 from objstore.model.basic_types import UNKNOWN_AGENT, Origin, Unit
 from objstore.values.fastclass import replace, value
-from objstore.values.request_errors import EditExpired
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -233,6 +232,8 @@ class EditView:
     def refuse_if_expired(self) -> None:
         """Raise EditExpired if the edit's content is no longer kept."""
         if self.expired is not None:
+            from objstore.values.request_errors import EditExpired
+
             raise EditExpired(self.edit.seq, self.expired.time, self.expired.reason)
 
     @property

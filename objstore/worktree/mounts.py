@@ -26,7 +26,7 @@ _ABSENT: Final = b"/"
 
 _POINT: Final = 4
 """The field of a line of mountinfo with the mount point, in which some characters are escaped. Source: proc(5)."""
-_ESCAPED: Final = re.compile(rb"\\([0-7]{3})")
+_ESCAPED: Final = rb"\\([0-7]{3})"
 
 
 def absent_folders(journal: Journal) -> list[bytes]:
@@ -81,7 +81,7 @@ def _bound(root: str) -> set[bytes]:
         return set()
     above = os.fsencode(os.path.realpath(root)) + b"/"
     points = [
-        _ESCAPED.sub(lambda found: bytes([int(found[1], 8)]), each[_POINT]) for each in fields if len(each) > _POINT
+        re.sub(_ESCAPED, lambda found: bytes([int(found[1], 8)]), each[_POINT]) for each in fields if len(each) > _POINT
     ]
     return {point.removeprefix(above) for point in points if point.startswith(above)}
 

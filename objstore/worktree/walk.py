@@ -61,7 +61,7 @@ class ReadFile(NamedTuple):
 Keep = Callable[[ReadFile], None]
 """Take a file that a walk has read. May raise FileChanged or FileMissing if the file has changed or is gone."""
 
-_OURS: Final = re.compile(r"\.cas[.-][0-9a-f]{16}")
+_OURS: Final = r"\.cas[.-][0-9a-f]{16}"
 """Names that this program itself uses for a moment: a staged file, a store that is being created."""
 
 _DECIDING_FILES: Final = {*RULE_FILES, *TAGS}
@@ -459,7 +459,7 @@ class TreeWalk:
         folder = os.fsdecode(path)
         secrets, excluded = self._reader.rules.secrets, self._reader.rules.excluded
         for name, kind in sorted(entries):
-            if is_reserved(name) or _OURS.fullmatch(name):
+            if is_reserved(name) or (name.startswith(".cas") and re.fullmatch(_OURS, name)):
                 continue
             encoded, is_folder = os.fsencode(name), kind == "folder"
             if secrets.leaves_out(name, folder, is_folder=is_folder):

@@ -17,7 +17,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from itertools import takewhile
 from typing import Final, Protocol, Self
-from unicodedata import normalize
 
 from objstore.disk.file_changes.hardlinks import FileId, HardLinks, file_id
 from objstore.disk.file_changes.open_dirs import ResolvedPaths
@@ -377,6 +376,8 @@ class Transition:
 
     def _respell_folders(self, path: bytes) -> bool:
         """Give the existing folders above a path the spelling that they have in it; return whether any changed."""
+        from unicodedata import normalize  # few changes come here
+
         changed = False
         for folder in folders_of(path):
             with self._tree.locate(os.fsdecode(folder), changing=True, as_on_disk=False) as resolved:

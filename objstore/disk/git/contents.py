@@ -5,7 +5,6 @@ here, because asking git would run filter programs that the repository's configu
 conversion does not count as git's; then its change is treated like any other.
 """
 
-import hashlib
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
@@ -257,7 +256,9 @@ def is_pointer_to(text: bytes, pieces: Iterable[bytes]) -> bool:
 
 
 def _pointer(pieces: Iterable[bytes]) -> bytes:
-    digest, size = hashlib.sha256(), 0
+    from hashlib import sha256  # it loads OpenSSL, which takes 3 ms of a hook
+
+    digest, size = sha256(), 0
     for piece in pieces:
         digest.update(piece)
         size += len(piece)
@@ -266,6 +267,8 @@ def _pointer(pieces: Iterable[bytes]) -> bytes:
 
 def _object_id(content: bytes, like: str) -> str:
     """Return git's name of a blob, by the hash function that the name `like` was made with."""
+    import hashlib  # as above
+
     header = f"blob {len(content)}\0".encode()
     if len(like) == _SHA256_DIGITS:
         return hashlib.sha256(header + content).hexdigest()

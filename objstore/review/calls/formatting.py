@@ -19,7 +19,6 @@ from objstore.review.calls.attribution import UNKNOWN_TIME
 from objstore.review.calls.edit_recorder import Change
 from objstore.storage.store.write_batch import Batch
 from objstore.storage.transaction.journal import Journal
-from objstore.text.formatting import is_reformatted
 from objstore.text.forms import shown_lines
 from objstore.values.errors import UNREADABLE, CasError
 from objstore.values.fastclass import replace
@@ -81,9 +80,8 @@ def as_formatting(journal: Journal, change: Change, whose: Attributor | None, mo
     before, after = change.before, change.after
     if change.document is None or change.operation is not Operation.EDIT or before is None or after is None:
         return change
-    if before.state.is_link or before.state.mode != after.state.mode:
-        return change
-    if is_placeholder(before.content) or is_placeholder(after.content):
+    is_large = any(is_placeholder(side.content) for side in (before, after))
+    if is_large or before.state.is_link or before.state.mode != after.state.mode:
         return change
     newest = journal.store.index.edits.newest_of(change.document)
     if newest is None:
@@ -93,7 +91,7 @@ def as_formatting(journal: Journal, change: Change, whose: Attributor | None, mo
     except (*UNREADABLE, CasError):
         return change
     is_its_text = made.edit.after == before.state and made.edit.origin in _MADE_BY_CALL and made.status.is_live
-    if not (is_its_text and is_reformatted(shown_lines(before.content), shown_lines(after.content), change.path)):
+    if not is_its_text:
         return change
     if whose is not None:
         sessions = journal.store.index.sessions
@@ -101,4 +99,7 @@ def as_formatting(journal: Journal, change: Change, whose: Attributor | None, mo
         at = os.fsdecode(made.edit.path)
         if session is None or not whose.may_be_formatted(session.name, at, made.edit.time, moment, tick):
             return change
-    return replace(change, formats=made.edit)
+    from objstore.text.formatting import is_reformatted  # an agent waits for what each hook imports
+
+    is_formatting = is_reformatted(shown_lines(before.content), shown_lines(after.content), change.path)
+    return replace(change, formats=made.edit) if is_formatting else change

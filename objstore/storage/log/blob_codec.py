@@ -12,9 +12,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from functools import lru_cache
 from struct import Struct
-from typing import Final, NamedTuple, TypeAlias
-
-import zstandard
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from objstore.model.ids import HASH_SIZE, BlobId, blob_id
 from objstore.model.large_file_placeholder import MAX_BLOB, MAX_CHUNKED
@@ -22,6 +20,10 @@ from objstore.storage.log.chunking import MAX_CHUNK, Chunk
 from objstore.text.lines import Affixes, common_affixes
 from objstore.values.errors import BlobDamaged
 from objstore.values.fastclass import value
+
+# zstandard is imported where it is used: it takes 3 ms, and most hooks neither compress nor decompress anything.
+if TYPE_CHECKING:
+    from zstandard import ZstdCompressionParameters
 
 __all__ = [
     "BASE_AT",
@@ -267,6 +269,8 @@ def expand_part(header: BlobHeader, payload: Buffer, start: int, end: int) -> by
     if header.encoding is Encoding.RAW:
         part = bytes(data[start:end]) if len(data) == header.size else b""
     else:
+        import zstandard
+
         try:
             if zstandard.frame_content_size(data) == header.size:
                 with zstandard.ZstdDecompressor().stream_reader(data) as reader:
@@ -317,8 +321,10 @@ def _dictionary_span(prefix: int, suffix: int, base_size: int) -> tuple[int, int
 
 
 @lru_cache
-def _parameters(level: int, size_bits: int, dictionary_bits: int) -> zstandard.ZstdCompressionParameters:
+def _parameters(level: int, size_bits: int, dictionary_bits: int) -> "ZstdCompressionParameters":
     """Return zstd's parameters for sizes of so many bits; zstd itself rounds a window to a power of two."""
+    import zstandard
+
     size, dictionary = (1 << bits if bits else 0 for bits in (size_bits, dictionary_bits))
     chosen: dict[str, int] = {}
     if level >= _BEST_FROM:
@@ -335,6 +341,8 @@ def _parameters(level: int, size_bits: int, dictionary_bits: int) -> zstandard.Z
 def _compressed(content: bytes, dictionary: bytes, level: int, worth: int = _WORTH_COMPRESSING) -> bytes:
     if len(content) < worth:
         return content
+    import zstandard
+
     parameters = _parameters(level, len(content).bit_length(), len(dictionary).bit_length())
     if not dictionary:
         return zstandard.ZstdCompressor(compression_params=parameters).compress(content)
@@ -343,6 +351,8 @@ def _compressed(content: bytes, dictionary: bytes, level: int, worth: int = _WOR
 
 
 def _decompressed(header: BlobHeader, data: Buffer, size: int, dictionary: bytes) -> bytes:
+    import zstandard
+
     try:
         if zstandard.frame_content_size(data) != size:
             raise BlobDamaged(header.id, "it declares two different sizes")

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import time
+from _thread import RLock, _local as thread_local, allocate_lock, get_ident  # `threading` takes 1 ms of a hook
 from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import cache
-from threading import Lock, RLock, get_ident, local
 from typing import TYPE_CHECKING, Final
 
 from objstore.disk.fs.disk import is_folder
@@ -124,10 +124,10 @@ class Journal:
             raise
         self.mutex: Final = RLock()
         self._holder = 0  # the thread that uses the store now; 0: none
-        self._queue: Final = Lock()  # held by the one thread that polls the lock; other waiting threads queue for it
+        self._queue: Final = allocate_lock()  # held by the one thread that polls the file's lock; others queue for it
         self._users = 0  # nesting depth of the uses of the store
         self.kept: Final[dict[str, object]] = {}  # what packages above read once for all who use this journal
-        self._deciders: Final = local()
+        self._deciders: Final = thread_local()
         self.evidence: Evidence = Evidence()  # the workspace hands its own in
         self.has_committed = False  # whether this process has recorded anything
         self._lock: Final = WriterLock(os.path.join(self._folder, "lock"))

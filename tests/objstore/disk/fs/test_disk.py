@@ -1,5 +1,6 @@
 """Test the disk on systems that lack common features: a file system without hard links, a full disk."""
 
+import ctypes
 import fcntl
 import json
 import os
@@ -103,7 +104,13 @@ def test_interrupted_creation_of_a_store_can_be_repeated(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("before", [b"old\n", None], ids=["over a file", "as the first"])
-def test_replacement_leaves_no_other_name(tmp_path: Path, before: bytes | None) -> None:
+@pytest.mark.parametrize("is_loaded", [True, False], ids=["what swaps is loaded", "it is not loaded"])
+def test_replacement_leaves_no_other_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: bytes | None, *, is_loaded: bool
+) -> None:
+    monkeypatch.setitem(sys.modules, "ctypes", ctypes)
+    if not is_loaded:
+        monkeypatch.delitem(sys.modules, "ctypes")
     if before is not None:
         (tmp_path / "name").write_bytes(before)
     disk = CountdownDisk(None)
@@ -114,7 +121,7 @@ def test_replacement_leaves_no_other_name(tmp_path: Path, before: bytes | None) 
         os.close(folder)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"name": b"new\n"}
     # Renamed over another file it would have to be written out, and whoever replaces it next would wait for that.
-    assert ("exchange" in disk.done) == (before is not None)
+    assert ("exchange" in disk.done) == (before is not None and is_loaded)
 
 
 @pytest.mark.parametrize("size", [0, 1, (1 << 16) - 1, 1 << 16, 3 << 20])

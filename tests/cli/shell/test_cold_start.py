@@ -51,6 +51,11 @@ WITH_TESTS_OF_THEIR_OWN: Final = {"hook", "doctor", "web"}
 OTHER_NAMES: Final = {"store", "reopen"}
 """Names under which other commands of this list are found as well."""
 
+TAKE_LONG: Final = frozenset(
+    {"click", "ctypes", "dataclasses", "hashlib", "pathlib", "subprocess", "threading", "tokenize", "unicodedata"}
+)
+"""Modules that take 1 to 10 ms to import, and that no usual event needs."""
+
 
 def test_every_command_is_started_cold_by_some_test() -> None:
     assert {
@@ -82,3 +87,21 @@ def test_a_hook_imports_what_it_needs(runner: CommandRunner) -> None:
         assert (ran.status, ran.said) == (0, ""), ran
         (runner.folder / "a").write_text("new\n")
     assert [str(unit) for unit in runner.statuses()] == ["1:0"]
+
+
+def test_a_hook_of_a_shell_imports_nothing_that_takes_long(runner: CommandRunner) -> None:
+    (runner.folder / "a.py").write_text("value = 1\n" * 20)
+    unforked_cas("record", folder=runner.folder)
+    session = ClaudeCode(runner.folder)
+    for turn in range(2):  # in the second one, the file has an edit of the agent's already
+        session.calls = turn
+        for before in (True, False):
+            event = json.dumps(session.shell_event("work", before=before)).encode()
+            ran = unforked_cas(
+                "hook", "claude-code", folder=runner.folder, stdin=event, settings={"PYTHONPROFILEIMPORTTIME": "1"}
+            )
+            imported = {line.rpartition("|")[2].strip() for line in ran.err.decode().splitlines()}
+            assert "objstore.agents.hook_sessions" in imported, ran
+            assert not imported & (TAKE_LONG | ({"zstandard"} if before else set()))
+            (runner.folder / "a.py").write_text("value = 1\n" * 20 + f"value = {turn}\n")
+    assert [str(unit) for unit in runner.statuses()] == ["1:1", "2:1"]

@@ -330,6 +330,29 @@ def test_copy_of_a_store_that_goes_another_way_is_refused_and_goes_on_next_to_it
     assert segments(tmp_path / "again") == segments(copy)
 
 
+def test_collections_during_pulls_lose_nothing(url: str, root: Path, tmp_path: Path) -> None:
+    with Workspace.open(root, UnsyncedDisk()) as desk:
+        desk.remotes.add("team", url)
+        desk.remotes.push("team")
+
+    def push_and_purge() -> None:
+        with Workspace.open(root, UnsyncedDisk()) as desk:
+            for number in range(2, 6):
+                write(desk, "a.txt", b"line\n" * number)
+                desk.remotes.push("team")
+                desk.remotes.collect("team", purge=True)
+
+    with made(tmp_path / "lap", url) as lap:
+        with ThreadPoolExecutor(1) as pool:
+            purging = pool.submit(push_and_purge)
+            while not purging.done():
+                lap.remotes.pull("team")
+            purging.result()
+        (pulled,) = lap.remotes.pull("team")
+        assert pulled.error == ""
+        assert segments(mirror_of(lap, root.name)) == segments(root)
+
+
 def spoiled(bucket: ObjectBucket, key: str, size: int) -> None:
     content = bytearray(bucket.get(key, size))
     content[size // 2] ^= 1

@@ -13,6 +13,7 @@ from typing import Final
 import pytest
 
 from objstore import CallInfo, Workspace
+from objstore.storage.index.database import PAGE
 from tests.support.command_runner import CommandResult, CommandRunner, cas, cas_on_full_disk, cas_unprivileged
 
 READING_COMMANDS: Final = (
@@ -35,7 +36,6 @@ READING_COMMANDS: Final = (
 )
 """Every command that only reads."""
 
-PAGE: Final = 4096
 
 FEW_READING_COMMANDS: Final = (("log", "--json"), ("blame", "a"), ("fsck",))
 

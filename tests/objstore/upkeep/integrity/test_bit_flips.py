@@ -13,7 +13,7 @@ import pytest
 
 from objstore import Action, CasError, Unit, Workspace, check_store
 from objstore.model.basic_types import Seq
-from objstore.storage.index.database import COMPARED
+from objstore.storage.index.database import COMPARED, PAGE
 from tests.golden.make_stores import stored_contents
 from tests.support.crash_scenarios import Files, files, rejected, write
 from tests.support.faulty_disk import WHOLE
@@ -40,8 +40,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
     with Workspace.open(root) as workspace:
         return root, stored_contents(workspace), files(root)
 
-
-PAGE: Final = 4096
 
 WRITES: Final[list[Callable[[Workspace], object]]] = [
     lambda workspace: write(workspace, "a.txt", b"new\nx\n"),

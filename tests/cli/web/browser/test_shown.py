@@ -9,6 +9,7 @@ import pytest
 
 from objstore import Status, Workspace
 from tests.cli.web.browser.conftest import Opener
+from tests.support.command_runner import cas
 from tests.support.faulty_disk import WHOLE
 from tests.support.hooked_agents import ClaudeCode
 from tests.support.review_browser import ReviewPage, expect, needs_browser
@@ -38,7 +39,7 @@ addEventListener("DOMContentLoaded", () => {
 """
 """A script that notes every word of the shape `w1q` that was in the document and visible."""
 
-KEYS = "jjjkJKaaxx.u"
+KEYS = "jjjkJKaaxx.uUtfesX"
 ENDS = re.compile("Close|Leave|Cancel")
 VERDICTS = re.compile("^(Accept|Reject|Mark)(?!.*(reason|why))", re.IGNORECASE)
 
@@ -55,8 +56,29 @@ class Words:
         return f"w{self.number}q {'x' * length} w{self.number + 1}q\n"
 
 
+def change(lines: list[str], rng: random.Random, words: Words) -> None:
+    """Change lines of a file at a place."""
+    at = rng.randrange(len(lines))
+    match rng.randrange(6):
+        case 0:
+            lines[at : at + rng.randint(1, 3)] = [words.line() for _ in range(rng.randint(0, 3))]
+        case 1:
+            lines[at:at] = [words.line() for _ in range(rng.choice([1, 2, 500]))]
+        case 2:
+            del lines[at : at + 2]
+        case 3:
+            lines[at] = lines[at].replace(" ", "   ", 1)  # only white space
+        case 4:
+            lines[at] = words.line(3_000)
+        case _:
+            lines[at] = words.line()
+
+
 def worked(root: Path, rng: random.Random) -> None:
-    """Make a workspace in which two agents have changed some files, here and there the same lines."""
+    """Make a workspace in which two agents have changed some files, here and there the same lines.
+
+    They have also created, moved and deleted files, and a person has decided on some of that.
+    """
     root.mkdir()
     words = Words()
     for name in "abcd":
@@ -72,23 +94,15 @@ def worked(root: Path, rng: random.Random) -> None:
         for name in rng.sample("abcd", 2):
             lines = (root / name).read_text().splitlines(keepends=True)
             for _ in range(rng.randint(1, 4)):
-                at = rng.randrange(len(lines))
-                match rng.randrange(6):
-                    case 0:
-                        lines[at : at + rng.randint(1, 3)] = [words.line() for _ in range(rng.randint(0, 3))]
-                    case 1:
-                        lines[at:at] = [words.line() for _ in range(rng.choice([1, 2, 500]))]
-                    case 2:
-                        del lines[at : at + 2]
-                    case 3:
-                        lines[at] = lines[at].replace(" ", "   ", 1)  # only white space
-                    case 4:
-                        lines[at] = words.line(3_000)
-                    case _:
-                        lines[at] = words.line()
+                change(lines, rng, words)
             agent.write(name, "".join(lines))
         agent.write(f"new{turn}", "".join(words.line() for _ in range(3)))
+        if turn == 1 and (root / "new0").exists():
+            agent.run(rng.choice(["mv new0 moved0", "rm new0", "mv new0 moved0 && echo more >> moved0"]))
         agent.stop()
+        if turn in {0, 2}:
+            pending = [*pending_changes(root).values()]
+            cas(rng.choice(["accept", "reject"]), rng.choice(pending)[0].split()[0], folder=root)  # unless it conflicts
 
 
 def decided(root: Path, before: dict[bytes, tuple[str, list[str]]]) -> dict[bytes, list[str]]:

@@ -30,7 +30,7 @@ def slowly(review: ReviewPage, name: str) -> None:
 
     def late(route: "object") -> None:
         review.page.wait_for_timeout(300)
-        route.continue_()  # type: ignore[attr-defined]
+        route.continue_()  # type: ignore[attr-defined]  # a Route
 
     review.page.route(f"**/api/{name}*", late)
 

@@ -24,7 +24,7 @@ from objstore.values.errors import CasError, StoreLinked, StoreNotRegular
 
 __all__ = ["Sources"]
 
-_MAGIC: Final = b"casnames2"
+_MAGIC: Final = b"casnames3"
 _MOST: Final = 1 << 20
 """Bytes of a source; a longer one is a table of data rather than a program."""
 

@@ -25,6 +25,12 @@ _MODULE_NAMES: Final = frozenset(dir(builtins)) | {
 _IMPORT_TOLERATED: Final = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 _IMPORT_LINE: Final = re.compile(rb"^[ \t]*(?:from|import)\b([^#\n(]*(?:\([^)]*\))?)", re.MULTILINE)
 _WORD: Final = re.compile(rb"\w+")
+_TAKE_TYPES: Final = frozenset({"cast", "TypeVar"})
+_NEWER: Final = re.compile(
+    rb"^[ \t]*type[ \t]+\w+[ \t]*[=\[]|^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+\w+[ \t]*\[|"
+    rb"\b[rR]?[ftFT][rR]?[\"']|^[ \t]*except\b[^(:]*,|^[ \t]*lazy[ \t]"
+)
+"""Lines that a newer Python than this one may be able to read: of those, nothing is said."""
 
 
 class Import(NamedTuple):
@@ -66,6 +72,8 @@ def python_names(source: bytes) -> PythonNames:
             table = symtable.symtable(_decoded(source), "source", "exec")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", 0) or 0
+        if _NEWER.search(b"".join(source.splitlines()[max(0, line - 1) : line])):
+            return PythonNames(is_open=True)
         return PythonNames(error=f"{getattr(error, 'msg', '') or error} (line {line})")
     return _Reading(tree, table).names()
 
@@ -140,7 +148,7 @@ class _Reading:
         defined = frozenset(self._defined())
         exported = self._exported()
         return PythonNames(
-            defined=defined,
+            defined=defined - self._deleted(),
             is_open=self._is_open(defined),
             exported=exported,
             undefined=tuple(sorted(self._undefined(defined, exported).items(), key=lambda each: (each[1], each[0]))),
@@ -156,6 +164,16 @@ class _Reading:
                 is_bound = symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()
                 if is_bound and symbol.is_declared_global():
                     yield symbol.get_name()
+
+    def _deleted(self) -> set[str]:
+        """Return the names that the module has no more when it has run, because `del` is the last word on them."""
+        found: set[str] = set()
+        for node in self._tree.body if any(self._of(ast.Delete)) else ():
+            if isinstance(node, ast.Delete):
+                found |= {each.id for each in node.targets if isinstance(each, ast.Name)}
+            elif found:
+                found -= _bound_in(node)
+        return found
 
     def _is_open(self, defined: frozenset[str]) -> bool:
         if "__getattr__" in defined:
@@ -196,6 +214,9 @@ class _Reading:
         for name, line in self._in_annotations():
             if name not in bound:
                 found.setdefault(name, line)
+        for name, line in (*self._only_deleted(), *self._decorated_first(known)):
+            if name not in _MODULE_NAMES | tolerated:
+                found.setdefault(name, line)
         for name in exported or ():
             if name not in known and "__getattr__" not in known:
                 found.setdefault(name, self._line_of("__all__", 1))
@@ -221,12 +242,43 @@ class _Reading:
                 found |= {inner.id for part in node.body for inner in ast.walk(part) if isinstance(inner, ast.Name)}
         return found
 
+    def _only_deleted(self) -> Iterator[tuple[str, int]]:
+        """Yield what `del` removes, and nothing binds: for `symtable` it is bound."""
+        deleted = [each for node in self._of(ast.Delete) for each in node.targets if isinstance(each, ast.Name)]
+        bound = _bound_in(self._tree) if deleted else set()
+        yield from ((each.id, each.lineno) for each in deleted if each.id not in bound)
+
+    def _decorated_first(self, known: frozenset[str]) -> Iterator[tuple[str, int]]:
+        """Yield what decorates in the body of a class, and is defined there only from then on, as in `@size.setter`."""
+        for node in (each for each in self._tree.body if isinstance(each, ast.ClassDef)):
+            own = {getattr(part, "name", "") for part in node.body} - known
+            bound: set[str] = set()
+            for part in node.body if own else ():
+                for name in (each for by in getattr(part, "decorator_list", ()) for each in ast.walk(by)):
+                    if isinstance(name, ast.Name) and name.id in own - bound:
+                        yield name.id, name.lineno
+                bound |= _bound_in(part)
+
     def _in_annotations(self) -> Iterator[tuple[str, int]]:
         """Yield the names in annotations: `symtable` knows none in texts, nor any with the future import of them."""
         for node in self._of(ast.arg, ast.AnnAssign, ast.FunctionDef, ast.AsyncFunctionDef):
             for annotation in (getattr(node, "annotation", None), getattr(node, "returns", None)):
                 if isinstance(annotation, ast.expr):
                     yield from _names_in(annotation)
+        typing = {"typing", "typing_extensions", "t"}
+        own = {
+            each.asname or each.name
+            for node in self._of(ast.ImportFrom)
+            if node.module in typing
+            for each in node.names
+            if each.name in _TAKE_TYPES
+        }
+        for call in self._of(ast.Call):
+            match call.func:
+                case ast.Attribute(value=ast.Name(id=module), attr=name) if module in typing and name in _TAKE_TYPES:
+                    yield from _types_given(call, name)
+                case ast.Name(id=name) if name in own:
+                    yield from _types_given(call, name)
 
     def _imports(self) -> Iterator[Import]:
         caught = {
@@ -259,6 +311,31 @@ def _texts(value: ast.expr) -> Iterator[str]:
     elif isinstance(value, ast.BinOp):
         yield from _texts(value.left)
         yield from _texts(value.right)
+
+
+def _types_given(call: ast.Call, name: str) -> Iterator[tuple[str, int]]:
+    """Yield the names in the arguments of `cast` or `TypeVar` that are types, maybe as texts."""
+    others = [*call.args[1:], *(each.value for each in call.keywords)]
+    for given in call.args[:1] if name == "cast" else others:
+        yield from _names_in(given)
+
+
+def _bound_in(tree: ast.AST) -> set[str]:
+    """Return the names that are bound anywhere in a tree."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+                found.add(name)
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                found.add(node.name)
+            case ast.alias(name=name, asname=other):
+                found.add(other or name.partition(".")[0])
+            case ast.ExceptHandler(name=str() as name) | ast.MatchAs(name=str() as name):
+                found.add(name)
+            case ast.MatchStar(name=str() as name) | ast.MatchMapping(rest=str() as name):
+                found.add(name)
+    return found
 
 
 def _catches(handler: ast.ExceptHandler, names: "frozenset[str] | set[str]") -> bool:

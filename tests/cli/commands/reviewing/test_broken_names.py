@@ -106,7 +106,7 @@ def test_files_of_other_languages_and_data_cost_nothing(runner: CommandRunner) -
 def test_index_can_be_deleted_or_damaged(two: CommandRunner) -> None:
     index = two.folder / ".cas" / "cache" / "names"
     expected = two.done("reject", "3", "--dry-run").text
-    for content in (b"", b"casnames2" + bytes(64), index.read_bytes()[:-1], None):
+    for content in (b"", b"casnames3" + bytes(64), index.read_bytes()[:-1], None):
         if content is None:
             index.unlink()
         else:

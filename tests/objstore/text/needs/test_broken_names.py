@@ -59,6 +59,19 @@ def test_what_is_exported_through_a_star_is_followed() -> None:
     assert broken(before, before | {"p/a.py": "x = 1\n"}) == ["use.py:1 p.y"]
 
 
+def test_what_a_package_imports_again_from_its_files_is_followed() -> None:
+    package = {"p/__init__.py": "from .a import x as x, y as z\n", "p/a.py": "x = 1\ny = 2\n"}
+    before = {**package, "use.py": "from p import x, z\n"}
+    assert broken(before, before | {"p/a.py": "x = 1\n"}) == ["p/__init__.py:1 p.a.y"]
+    assert broken(before, before | {"p/__init__.py": "from .a import x as x\n"}) == ["use.py:1 p.z"]
+
+
+def test_star_brings_what_all_names_and_what_no_underscore_begins() -> None:
+    before = {"a.py": "__all__ = ['_x']\n_x = y = 1\n", "use.py": "from a import *\nprint(_x)\n"}
+    assert broken(before, before) == []
+    assert broken(before, before | {"a.py": "_x = y = 1\n"}) == ["use.py:2 ._x"]
+
+
 def test_what_was_broken_before_is_no_news() -> None:
     before = {**PACKAGE, "p/b.py": "from .a import z\nprint(missing)\n"}
     assert broken(before, before | {"p/b.py": "from .a import z\n\nprint(missing)\n"}) == []

@@ -26,6 +26,15 @@ def undefined(source: str) -> list[tuple[str, int]]:
         "print(__file__, __name__, __doc__, WindowsError)\n",
         "from typing import Literal\ndef f(a: 'Literal[\"b\"]', c: Literal['d']): ...\n",
         "def f() -> 'list[int]': ...\n",
+        "from typing import Annotated\ndef f(a: Annotated[int, 'no name']): ...\n",
+        "from sqlalchemy import cast\ncast('column', int)\n",
+        "import os\nhome = os.environ\ndel os\n",
+        "class A:\n    for i in range(3): pass\n    del i\n",
+        "from functools import cache\nclass A:\n    @cache\n    def f(self): ...\n    def cache(self): ...\n",
+        "class A:\n    @property\n    def x(self): ...\n    @x.setter\n    def x(self, to): ...\n",
+        "xs = [y for x in [1] if (y := x)]\nprint(y)\n",
+        "try: pass\nexcept* OSError as caught: caught\n",
+        "def f():\n    n = 0\n    def g():\n        nonlocal n\n        n += 1\n",
     ],
 )
 def test_what_is_bound_anywhere_in_its_scopes_is_not_undefined(source: str) -> None:
@@ -47,6 +56,15 @@ def test_what_is_bound_anywhere_in_its_scopes_is_not_undefined(source: str) -> N
         ("__all__ = ['a', 'gone']\na = 1\n", "gone", 1),
         ("__all__ = ['a']\n__all__ += ['gone']\na = 1\n", "gone", 1),
         ("def __getattr__(name): ...\nprint(gone)\n", "gone", 2),
+        ("import typing as t\nt.cast('Gone', 1)\n", "Gone", 2),
+        ("from typing import TypeVar\nT = TypeVar('T', bound='Gone')\n", "Gone", 2),
+        ("x = 1\ndel gone\n", "gone", 2),
+        ("class A:\n    @x.setter\n    def x(self, to): ...\n", "x", 2),
+        ("if TYPE_CHECKING:\n    import os\n", "TYPE_CHECKING", 1),
+        ("match 1:\n    case Gone(x=y): y\n", "Gone", 2),
+        ("def f():\n    global state\n    return state\n", "state", 3),
+        ("def f(xs):\n    [x for x in xs]\n    return y\n", "y", 3),
+        ("print(f'{1:{gone}}')\n", "gone", 1),
     ],
 )
 def test_what_nothing_binds_is_undefined_with_its_first_line(source: str, name: str, line: int) -> None:
@@ -72,3 +90,16 @@ def test_import_whose_failure_is_caught_is_not_counted() -> None:
 @pytest.mark.parametrize("source", [b"def f(:\n", b"\0", b"x = '\xff'\n", b"# coding: nothing\n", b"(" * 5000])
 def test_what_is_no_python_says_so_and_raises_nothing(source: bytes) -> None:
     assert python_names(source).error
+
+
+@pytest.mark.parametrize(
+    "source",
+    [b"type A = int\n", b"class A[T]: ...\n", b"def f[T](a: T): ...\n", b"x = f'{a['b']}'\n", b"x = t'{a}'\n"],
+)
+def test_what_a_newer_python_may_read_is_no_error(source: bytes) -> None:
+    assert python_names(source).error == ""
+
+
+def test_name_that_the_module_deletes_in_the_end_is_not_defined() -> None:
+    names = python_names(b"import os\nimport sys\ndel os, sys\nsys = 1\ndef f():\n    x = 1\n    del x\nx = 2\n")
+    assert names.defined == {"sys", "f", "x"}

@@ -494,12 +494,14 @@ def _rejections(unreported: "UnreportedRejections") -> str:
     from objstore import check_in_brief, parted_reason
 
     lines = []
+    told: set[str] = set()  # one check may have led to many rejections
     for each in unreported.rejections:
         name = each.edit.seq if each.is_whole else ", ".join(map(str, each.units))
         reason, check = parted_reason(each.reason)
         because = f", because: {reason}" if reason else ""
         if check:
-            because += f" ({check_in_brief(check)})"
+            because += f" ({check_in_brief(check, with_output=check not in told)})"
+            told.add(check)
         lines.append(f"- edit {name} of {os.fsdecode(each.edit.edit.path)!r}: rejected{because}")
     more = [f"- and {unreported.more} more"] if unreported.more else []
     return "\n".join([_REJECTED, *lines, *more])

@@ -37,9 +37,11 @@ __all__ = [
     "UnreportedComments",
     "Verdict",
     "check_in_brief",
+    "output_end",
     "parted_reason",
     "reason_with_broken",
     "reason_with_check",
+    "reason_with_failed",
 ]
 
 SUBAGENT: Final = "subagent"
@@ -58,11 +60,18 @@ _NAMED: Final = 10
 
 _CHECKED: Final = "Checked with "
 _BREAKS: Final = "This breaks names: it "
+_FAILED_BEFORE: Final = "A check failed before this: `"
+_FAILED_WITH: Final = "A check failed with this: `"
+_FAILED: Final = (_FAILED_BEFORE, _FAILED_WITH)
 _CHECK_GAP: Final = "\n\n"
 """Between a reason and what a check adds to it."""
 
 _CHECK_LINES: Final = 20
 _CHECK_SIZE: Final = 2_000
+_BRIEF_LINES: Final = 10
+"""Lines of a failed check's output that an agent reads."""
+_OUTPUT: Final = "  "
+"""In front of each line of a failed check's output."""
 _COLOURS: Final = "\x1b\\[[0-9;]*[A-Za-z]"
 _LONGEST_REASON: Final = 65_536
 
@@ -94,30 +103,47 @@ class Expiration:
     reason: str
 
 
-def reason_with_check(reason: str, command: str, output: str) -> str:
-    """Return the reason of a decision that was made because a command succeeded, with the end of its output."""
+def output_end(output: str) -> str:
+    """Return what is kept of a check's output: its last lines, without colours."""
     import re  # most of those who import this module decide nothing
 
-    said = re.sub(_COLOURS, "", output).rstrip()
-    lines = said.splitlines()[-_CHECK_LINES:]
-    kept = "\n".join(lines)[-_CHECK_SIZE:]
+    lines = re.sub(_COLOURS, "", output).rstrip().splitlines()[-_CHECK_LINES:]
+    return "\n".join(lines)[-_CHECK_SIZE:]
+
+
+def reason_with_check(reason: str, command: str, output: str) -> str:
+    """Return the reason of a decision that was made because a command succeeded, with the end of its output."""
+    kept = output_end(output)
     ended = f", which succeeded:\n{kept}" if kept else ", which succeeded."
     return _CHECK_GAP.join([*([reason] if reason else []), f"{_CHECKED}`{command}`{ended}"])[:_LONGEST_REASON]
 
 
+def reason_with_failed(reason: str, command: str, how: str, output: str, *, is_before: bool) -> str:
+    """Return the reason of a decision with a check that failed on the files before it, or on those that it leads to.
+
+    It is put before what a check has added to it. `how`: as in "failed with status 1"; `output`: what is kept of it.
+    """
+    lines = [_OUTPUT + line for line in output.splitlines()]
+    mark = _FAILED_BEFORE if is_before else _FAILED_WITH
+    said = f"{mark}{' '.join(command.splitlines())}` {how}{':' if lines else '.'}"
+    return _with_added(reason, "\n".join([said, *lines]))
+
+
 def reason_with_broken(reason: str, broken: Sequence[str]) -> str:
-    """Return the reason of a decision with what it breaks, before what a check has added to it."""
-    given, check = parted_reason(reason)
+    """Return the reason of a decision with what it breaks, before what checks have added to it."""
     more = [f"and {len(broken) - _NAMED} more"] if len(broken) > _NAMED else []
-    said = f"{_BREAKS}{'; '.join([*broken[:_NAMED], *more])}."
-    return _CHECK_GAP.join([*([given] if given else []), "\n".join([said, *([check] if check else [])])])[
-        :_LONGEST_REASON
-    ]
+    return _with_added(reason, f"{_BREAKS}{'; '.join([*broken[:_NAMED], *more])}.")
+
+
+def _with_added(reason: str, said: str) -> str:
+    given, added = parted_reason(reason)
+    both = "\n".join([said, *([added] if added else [])])
+    return _CHECK_GAP.join([*([given] if given else []), both])[:_LONGEST_REASON]
 
 
 def parted_reason(text: str) -> tuple[str, str]:
-    """Return the reason that a person gave ("": none), and what the two functions above added to it ("": nothing)."""
-    for mark in (_BREAKS, _CHECKED):
+    """Return the reason that a person gave ("": none), and what the functions above added to it ("": nothing)."""
+    for mark in (_BREAKS, *_FAILED, _CHECKED):  # in the order in which they are there
         if text.startswith(mark):
             return "", text
         reason, gap, check = text.rpartition(f"{_CHECK_GAP}{mark}")
@@ -126,10 +152,26 @@ def parted_reason(text: str) -> tuple[str, str]:
     return text, ""
 
 
-def check_in_brief(check: str) -> str:
-    """Return what was added to a reason as an agent reads it: what breaks, and the check, not what that printed."""
-    said = [line for line in check.splitlines()[:2] if line.startswith((_BREAKS, _CHECKED))]
-    return ". ".join(line.rstrip(":.") for line in said)
+def check_in_brief(check: str, *, with_output: bool = True) -> str:
+    """Return what was added to a reason as an agent reads it: what breaks, and the checks.
+
+    Of a check that succeeded, without what it printed; `with_output`: with what one printed that failed.
+    """
+    said: list[str] = []
+    failed: list[list[str]] = []
+    for line in check.splitlines():
+        if line.startswith(_FAILED):
+            failed.append([line.rstrip(":.")])
+        elif line.startswith((_BREAKS, _CHECKED)):
+            said.append(line.rstrip(":."))
+            if line.startswith(_CHECKED):
+                break  # what it printed follows
+        elif failed and with_output:
+            failed[-1].append(line)
+    for sentence, *lines in failed:
+        shown = lines[-_BRIEF_LINES:]
+        said.append("\n".join([f"{sentence}, and printed in the end:" if shown else sentence, *shown]))
+    return ". ".join(said)
 
 
 @value

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from operator import itemgetter
 from typing import Final
 
 from objstore.history.documents.marked_text import units_set_aside, written_by
@@ -22,10 +23,11 @@ from objstore.model.results import (
     FileEffect,
     NothingToDo,
 )
-from objstore.model.views import Act, DecisionInForce, HistoryEnd, reason_with_broken
+from objstore.model.views import Act, DecisionInForce, HistoryEnd, reason_with_broken, reason_with_failed
 from objstore.review.acts import act
 from objstore.review.planning.plan import Plan
 from objstore.review.planning.planner import Planner, require_expected
+from objstore.review.trial.failed_checks import FailedCheck
 from objstore.storage.index.rows import EditRow
 from objstore.storage.store.write_batch import Batch
 from objstore.storage.transaction.journal import Journal
@@ -34,10 +36,13 @@ from objstore.values.errors import DiskFull, FileExists, NoSpaceToRecord
 from objstore.values.fastclass import field, replace, value
 from objstore.values.request_errors import CheckedElse, DecidedMeanwhile, EditAway, NoSuchName
 
-__all__ = ["DecisionRequest", "FindBroken", "act_numbered", "decide", "in_force"]
+__all__ = ["DecisionRequest", "FindBroken", "FindFailed", "act_numbered", "decide", "in_force"]
 
 FindBroken = Callable[[Decided, Callable[[BlobId], bytes]], tuple[Broken, ...]]
 """Return what a planned decision breaks, given what reads the texts in it."""
+
+FindFailed = Callable[[Decided, Callable[[BlobId], bytes]], Iterable[tuple[FailedCheck, bool]]]
+"""Return the failed checks that concern a planned decision, each with whether it failed on the files before it."""
 
 _MOST_LOOKS: Final = 10
 """How often a decision looks for lines that are back: of a line with many copies, some may be found only then."""
@@ -61,6 +66,7 @@ class DecisionRequest:
     refusal: Conflicted | None = None  # the refusal that the reviewer saw before asking for a cascade; None: none
     checked: tuple[FileEffect, ...] | None = None  # the effects that a check has seen; None: there was none
     find_broken: FindBroken | None = None  # None: what it breaks is not asked
+    find_failed: FindFailed | None = None  # which failed checks concern it; None: there are none
     stops_at_broken: bool = False  # if it breaks names, only report what it would do
     end: HistoryEnd | None = None  # for an undo or redo: the end of the history that the reviewer saw; None: not known
     dry_run: bool
@@ -324,8 +330,15 @@ def _planned(journal: Journal, request: DecisionRequest, plan: Plan, absent: tup
 
 
 def _committed(journal: Journal, request: DecisionRequest, planner: Planner, plan: Plan, planned: Decided) -> Decided:
-    """Record a plan and change the files, and return what was done. What it breaks is in a rejection's reason."""
+    """Record a plan and change the files, and return what was done.
+
+    What it breaks, and which checks have failed, is in a rejection's reason.
+    """
     reason = request.reason
+    if request.find_failed is not None:
+        found = [*request.find_failed(planned, planner.batch.text)]
+        for check, is_before in sorted(found, key=itemgetter(1)):  # each is put before those that are there
+            reason = reason_with_failed(reason, check.command, check.how, check.output, is_before=is_before)
     if planned.broken and request.action is Action.REJECT:
         reason = reason_with_broken(reason, [*map(str, planned.broken)])
     decision, markers, kept = planner.record(

@@ -512,8 +512,23 @@ class Review(Role):
 
         if with_names and self._asks_for_names():
             request = self._asking_for_names(request)
+        if request.action is Action.REJECT and not request.dry_run:
+            request = self._telling_of_checks(request)
         outcome, self._preview = decide(self._journal, request)
         return outcome
+
+    def _telling_of_checks(self, request: DecisionRequest) -> DecisionRequest:
+        """Return a request that has in its reason which checks failed on the files before it, or after it."""
+        from objstore.review.trial.failed_checks import failed_checks
+
+        checks = failed_checks(self._journal)
+        with suppress(CasError, OSError):  # the decision is what matters
+            if checks:
+                from objstore.workspace.trials import Trials
+
+                trials = Trials(self._journal)
+                return replace(request, find_failed=trials.failed_on(checks, trials.covered()))
+        return request
 
     def _asks_for_names(self) -> bool:
         from objstore.disk.config.config_files import Configuration

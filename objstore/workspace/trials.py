@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
+from objstore.values.errors import CasError
 from objstore.values.fastclass import value
 from objstore.workspace.role import Role, uses_index
 
@@ -13,8 +14,10 @@ from objstore.workspace.role import Role, uses_index
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from objstore.model.results import DecisionOutcome, FileEffect
+    from objstore.model.ids import BlobId
+    from objstore.model.results import Decided, DecisionOutcome, FileEffect
     from objstore.review.trial.covered import CoveredTree, FileResult
+    from objstore.review.trial.failed_checks import FailedCheck
     from objstore.review.trial.known_runs import KnownRuns
     from objstore.review.trial.process import Ran
     from objstore.review.trial.scratch import Scratch
@@ -145,7 +148,8 @@ class Trials(Role):
         CheckFailed, CheckedElse, and what `copy` and `decide` raise.
         """
         from objstore.model.results import Decided
-        from objstore.model.views import reason_with_check
+        from objstore.model.views import output_end, reason_with_check
+        from objstore.review.trial.failed_checks import note_check
         from objstore.values.request_errors import CheckedElse, CheckFailed
 
         planned = decide(reason=reason, stops_at_broken=stops_at_broken, dry_run=True)
@@ -159,7 +163,13 @@ class Trials(Role):
         said = ran.tail.decode("utf-8", "replace")
         if ran.status or ran.is_over_limit:
             how = f"took longer than {check.limit:g} s" if ran.is_over_limit else f"failed with status {ran.status}"
-            raise CheckFailed(check.command, "was stopped" if stopped() else how, said, is_cut=ran.is_cut)
+            if stopped():
+                raise CheckFailed(check.command, "was stopped", said, is_cut=ran.is_cut)
+            with suppress(CasError, OSError):  # that nothing is decided is what matters
+                note_check(self._journal, self.key(covered, results), check.command, how, output_end(said))
+            raise CheckFailed(check.command, how, said, is_cut=ran.is_cut)
+        with suppress(CasError, OSError):
+            note_check(self._journal, self.key(covered, results), check.command)
         changed = self.covered().changed_since(covered)
         if changed:
             raise CheckedElse(list(map(os.fsdecode, changed)))
@@ -169,6 +179,23 @@ class Trials(Role):
             checked=planned.files,
             dry_run=False,
         )
+
+    def failed_on(
+        self, checks: Sequence[FailedCheck], covered: CoveredTree
+    ) -> Callable[[Decided, Callable[[BlobId], bytes]], list[tuple[FailedCheck, bool]]]:
+        """Return what finds which checks concern a decision, given it and what reads the texts in it.
+
+        Each with whether it failed on the files before the decision (`covered`), or on those that it leads to.
+        """
+
+        def found(planned: Decided, text: Callable[[BlobId], bytes]) -> list[tuple[FailedCheck, bool]]:
+            def after(effect: FileEffect) -> tuple[None, bytes | None]:
+                return None, None if effect.after is None else text(effect.after)
+
+            keys = self.key(covered, {}), self.key(covered, self.results(planned.files, after))
+            return [(each, each.files == keys[0]) for each in checks if each.files in keys]
+
+        return found
 
     def known_runs(self, command: str) -> KnownRuns:
         """Return how a command ended in earlier runs, by the key of the files."""

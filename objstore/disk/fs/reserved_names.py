@@ -13,6 +13,7 @@ __all__ = [
     "AGENTS_NAME",
     "APPLIED_MARKER_NAME",
     "EVENTS_NAME",
+    "FAILED_NAME",
     "HOOK_LOG_NAME",
     "IGNORE_NAME",
     "INDEX_NAME",
@@ -53,6 +54,8 @@ NAMES_NAME: Final = "cache/names"
 """Which names each Python source defines, uses and imports."""
 RUNS_NAME: Final = "cache/runs"
 """How commands ended on which files."""
+FAILED_NAME: Final = "cache/checks"
+"""Which checks of decisions failed, and on which files."""
 SEEN_NAME: Final = "cache/seen"
 """Which changes a reviewer has looked at."""
 APPLIED_MARKER_NAME: Final = "applied"

@@ -14,7 +14,7 @@ from struct import error as StructError  # noqa: N812 - as classes are named
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from objstore.disk.fs.nofollow import open_store_folder, read_store_file, write_derived_file
-from objstore.disk.fs.reserved_names import NET_CACHE_NAME, SEEN_NAME, STORE_NAME
+from objstore.disk.fs.reserved_names import FAILED_NAME, NET_CACHE_NAME, SEEN_NAME, STORE_NAME
 from objstore.history.documents.state_reader import StateReader, records_of
 from objstore.model.basic_types import DocumentId, FileState, Seq, Unit, settable_state
 from objstore.model.ids import HASH_SIZE, RecordId, blob_id
@@ -340,7 +340,7 @@ def delete_cached_document(journal: Journal, document: DocumentId) -> None:
 
 def delete_cached_documents(journal: Journal) -> None:
     """Delete what is cached of all documents, and of any that may have existed once, durably."""
-    derived = {os.path.basename(name) for name in (NET_CACHE_NAME, SEEN_NAME)}
+    derived = {os.path.basename(name) for name in (NET_CACHE_NAME, SEEN_NAME, FAILED_NAME)}
     with suppress(FileNotFoundError), open_store_folder(_folder(journal)) as folder_fd:
         for name in os.listdir(folder_fd):
             if name.startswith(_FILE_PREFIX) or name in derived:

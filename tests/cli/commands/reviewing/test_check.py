@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,9 @@ from tests.support.command_runner import PATIENCE, PROGRAM, CommandRunner, cas, 
 from tests.support.hooked_agents import ClaudeCode, recorded_project
 
 ALL = b"1\ntwo\nthree\n4\n"
+
+CHECK = 'test -e "${CAS_TRY_OF%/*}/pass"'
+"""A check that fails until there is a file next to the workspace."""
 
 
 @pytest.fixture
@@ -70,6 +74,104 @@ def test_agent_reads_the_check_with_the_rejection(tmp_path: Path) -> None:
     assert done.status == 0, done
     said = agent.ask("Go on")
     assert "because: keep 2 (Checked with `echo 12 passed`, which succeeded)" in str(said)
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> ClaudeCode:
+    """Return an agent that has written into two files, an edit each."""
+    agent = ClaudeCode(recorded_project(tmp_path / "ws", "a", "b"))
+    agent.start()
+    agent.ask("Write")
+    agent.write("a", "1\ntwo\n3\n")
+    agent.write("b", "1\n2\nthree\n")
+    return agent
+
+
+def refused(agent: ClaudeCode, *words: str) -> None:
+    assert cas(*words, folder=agent.folder).status == 1
+
+
+def rejected(agent: ClaudeCode, *words: str) -> None:
+    done = cas("reject", *words, folder=agent.folder)
+    assert done.status == 0, done
+
+
+def test_agent_reads_which_check_of_an_acceptance_failed_before_the_rejection(agent: ClaudeCode) -> None:
+    check = "printf '1 failed\\n\\033[31mtest_a\\033[0m\\n'; exit 3"
+    refused(agent, "accept", "1", "--check", check)
+    rejected(agent, "1", "-m", "keep 2")
+    said = (
+        "keep 2 (A check failed before this: `{}` failed with status 3, and printed in the end:\n  1 failed\n  test_a)"
+    )
+    assert f"- edit 1 of 'a': rejected, because: {said.format(check)}" in agent.ask("Go on")
+    shown = cas("show", "1", folder=agent.folder).text
+    assert "keep 2\n" in shown
+    assert "A check failed before this" in shown
+    assert "  test_a\n" in shown
+
+
+def test_agent_reads_which_check_of_a_rejection_failed_if_it_is_made_all_the_same(agent: ClaudeCode) -> None:
+    refused(agent, "reject", "1", "--check", "grep two a")
+    refused(agent, "accept", "1", "--check", "seq 1000; false")
+    rejected(agent, "1", "--check", "true")
+    said = agent.ask("Go on")
+    assert (
+        "rejected (Checked with `true`, which succeeded. A check failed before this: `seq 1000; false` failed" in said
+    )
+    assert "\n  991\n" in said
+    assert "\n  990\n" not in said
+    assert "1000. A check failed with this: `grep two a` failed with status 1)" in said
+
+
+def test_output_of_one_check_is_told_once_for_all_that_it_led_to(agent: ClaudeCode) -> None:
+    refused(agent, "accept", "1", "2", "--check", "echo 1 failed; false")
+    rejected(agent, "1", "2")
+    said = agent.ask("Go on")
+    assert said.count("A check failed before this") == 2
+    assert said.count("\n  1 failed") == 1
+
+
+@pytest.mark.parametrize(
+    "since",
+    [
+        pytest.param(lambda agent: rejected(agent, "2"), id="a decision"),
+        pytest.param(lambda agent: agent.write("b", "four\n"), id="an edit"),
+        pytest.param(lambda agent: cas("accept", "2", "--check", CHECK, folder=agent.folder), id="a success"),
+    ],
+)
+def test_check_that_failed_on_other_files_or_succeeds_now_is_not_told(
+    agent: ClaudeCode, since: Callable[[ClaudeCode], object], tmp_path: Path
+) -> None:
+    refused(agent, "accept", "1", "--check", CHECK)
+    (tmp_path / "pass").touch()
+    since(agent)
+    agent.ask("And?")
+    rejected(agent, "1")
+    said = agent.ask("Go on")
+    assert "edit 1 of 'a': rejected" in said
+    assert "A check failed" not in said
+
+
+def test_check_that_a_person_stops_has_not_failed(agent: ClaudeCode, tmp_path: Path) -> None:
+    words = [*PROGRAM, "accept", "1", "--check", f"touch {tmp_path}/begun; exec sleep 1000"]
+    with subprocess.Popen(words, cwd=agent.folder, env=environment({}), stderr=subprocess.PIPE) as process:
+        until = time.monotonic() + PATIENCE
+        while not (tmp_path / "begun").exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE)
+    rejected(agent, "1")
+    assert "A check failed" not in agent.ask("Go on")
+
+
+def test_notes_of_failed_checks_may_be_damaged_or_gone(agent: ClaudeCode) -> None:
+    refused(agent, "accept", "1", "--check", "false")
+    notes = agent.folder / ".cas" / "cache" / "checks"
+    notes.write_bytes(notes.read_bytes()[:-3])
+    rejected(agent, "1")
+    notes.unlink()
+    rejected(agent, "2")
+    assert "A check failed" not in agent.ask("Go on")
 
 
 def test_check_that_hangs_is_ended_with_what_it_started(turns: CommandRunner, place: Path, tmp_path: Path) -> None:

@@ -223,8 +223,11 @@ def test_the_check_of_the_settings_runs_before_a_decision(root: Path, tmp_path: 
         assert (root / "a.txt").read_text() != LINES
         assert cas("config", "set", "review.check", "echo passed", folder=root, settings=own).status == 0
         assert taken(decided(agent, done, "reject", text="no"))[0] == "decided"
-    assert (root / "a.txt").read_text() == LINES
-    assert "Checked with `echo passed`, which succeeded" in cas("show", "1", folder=root).text
+        assert (root / "a.txt").read_text() == LINES
+        (listed,) = agent.done("list_edits", path=str(root / "a.txt")).structured["edits"]
+        passed = "Checked with `echo passed`, which succeeded"
+        failed = f"A check failed with this: `{check}` failed with status 1, and printed in the end:\n  2"
+        assert listed["reason"] == f"no ({passed}. {failed})"
 
 
 def test_a_change_that_was_edited_meanwhile_is_overtaken(agent: Agent, root: Path) -> None:

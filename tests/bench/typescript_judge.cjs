@@ -42,9 +42,32 @@ function put(name, text) {
   else files.set(name, text);
 }
 
-function errors() {
+// Which files a change of some may break: those, what imports them, and what imports what exports them again.
+function concerned(changed) {
+  const paths = (name) => [...files.get(name).matchAll(/(?:\bfrom|\bimport|\brequire)\s*\(?\s*["'](\.[^"']*)["']/g)]
+    .map(([, to]) => path.posix.join(path.posix.dirname(name), to).replace(/(\.d)?\.[mc]?[jt]sx?$/, "").replace(/\/(index)?$/, ""));
+  const bare = (name) => name.replace(/(\.d)?\.[mc]?[jt]sx?$/, "").replace(/\/index$/, "");
+  const found = new Set(changed);
+  const again = [...changed].map(bare);
+  const seen = new Set(again);
+  const imports = new Map([...files.keys()].map((name) => [name, new Set(paths(name))]));
+  while (again.length) {
+    const module = again.pop();
+    for (const [name, from] of imports) {
+      if (!from.has(module)) continue;
+      found.add(name);
+      if (/\bexport\b[^;]*\bfrom\b|\bexports\b/.test(files.get(name)) && !seen.has(bare(name))) {
+        seen.add(bare(name));
+        again.push(bare(name));
+      }
+    }
+  }
+  return [...found].filter((name) => files.has(name));
+}
+
+function errors(names) {
   const found = [];
-  for (const name of files.keys()) {
+  for (const name of names) {
     const short = name.slice(ROOT.length);
     if (service.getSyntacticDiagnostics(name).length) found.push([short, "(syntax)"]);
     for (const { code, start, length, file, messageText } of service.getSemanticDiagnostics(name)) {
@@ -62,11 +85,12 @@ readline.createInterface({ input: process.stdin }).on("line", (line) => {
   if (asked.files) {
     files = new Map();
     for (const [name, text] of Object.entries(asked.files)) put(ROOT + name, text);
-    process.stdout.write(`${JSON.stringify(errors())}\n`);
+    process.stdout.write(`${JSON.stringify(errors(files.keys()))}\n`);
     return;
   }
   const before = Object.keys(asked.change).map((name) => [name, files.get(ROOT + name) ?? null]);
   for (const [name, text] of Object.entries(asked.change)) put(ROOT + name, text);
-  process.stdout.write(`${JSON.stringify(errors())}\n`);
+  const names = concerned(Object.keys(asked.change).map((name) => ROOT + name));
+  process.stdout.write(`${JSON.stringify(errors(names))}\n`);
   for (const [name, text] of before) put(ROOT + name, text);
 });

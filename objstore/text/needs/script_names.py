@@ -26,6 +26,7 @@ _GLOBAL: Final = re.compile(rb"\bdeclare\s+global\b")
 _GLOBAL_COMMENT: Final = re.compile(rb"/\*\s*(?:global|globals|exported)\s([^*]*)\*/")
 _ENDING: Final = re.compile(rb"(?:\.d)?\.[mc]?[jt]sx?$")
 _WORD: Final = re.compile(r"[\w$]+")
+_TYPE_STAR: Final = re.compile(rb"(^[ \t]*export\s+)type(\s+\*)", re.MULTILINE)
 
 _FUNCTIONS: Final = frozenset(
     [
@@ -109,6 +110,7 @@ def imported_files(source: bytes) -> bytes:
 
 def script_names(source: bytes, path: str) -> ScriptNames:
     """Return the names of a source. `path`: says by its ending which grammar it has."""
+    source = _TYPE_STAR.sub(rb"\1    \2", source)  # which the grammar doesn't have: a star alone leads to the same
     root = parsed(source, grammar_of(path))
     if root.has_error:
         return ScriptNames(error=f"syntax error (line {first_error(root)})", is_open=True)

@@ -140,7 +140,7 @@ class ScriptProgram:
             return True
         if name == "default" and names.is_commonjs:
             return True
-        for each in names.imports:
+        for each in names.imports if name != "default" else ():  # which `export *` leaves out
             if each.name == "*":
                 place = self._place(path, each.source)
                 found = self._files(place) if place else ()

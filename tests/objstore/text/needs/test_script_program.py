@@ -96,6 +96,51 @@ def test_names_come_through_files_that_export_all_of_others_also_in_a_circle() -
     assert broken(before, before | {"c.ts": "export {}\n"}) == ["takes `x` out of `a`, from which user.ts:1 imports it"]
 
 
+def test_star_passes_types_on_but_not_the_default() -> None:
+    before = {
+        "i.ts": "export type * from './t'\nexport { default } from './t'\n",
+        "t.ts": "export type T = 1\nexport default 1\n",
+        "m.ts": "import d, { type T } from './i'\n",
+    }
+    said = "takes `{}` out of `{}`, from which {}.ts:1 imports it".format
+    assert broken(before, before) == []
+    assert broken(before, before | {"i.ts": "export * from './t'\n"}) == [said("default", "i", "m")]
+    assert broken(before, before | {"t.ts": "export default 1\n"}) == [said("T", "i", "m")]
+
+
+@pytest.mark.parametrize(
+    ("source", "gone", "expected"),
+    [
+        ("enum E { A }\nexport const x = E.A\n", "enum E { A }\n", ["E"]),
+        ("namespace N { export const x = 1 }\nexport const y = N.x\n", "namespace N { export const x = 1 }\n", ["N"]),
+        ("export interface I { a: 1 }\ninterface I { b: 2 }\nlet x: I\n", "interface I { b: 2 }\n", []),
+        (
+            "export function f() {}\nnamespace f { export const x = 1 }\nf.x\n",
+            "namespace f { export const x = 1 }\n",
+            [],
+        ),
+        ("import React from 'react'\nexport const A = () => <a/>\n", "import React from 'react'\n", []),
+        ("const P = {}\nexport const A = () => <B {...P}/>\nfunction B() {}\n", "const P = {}\n", ["P"]),
+        ("const K = 'k'\nexport const o = { [K]: 1 }\n", "const K = 'k'\n", ["K"]),
+        ("type A = 'a'\nexport type B = `x${A}`\n", "type A = 'a'\n", ["A"]),
+        ("type D = 1\nexport type T<X = D> = X\n", "type D = 1\n", ["D"]),
+        ("const d = f => f\nexport class C { @d x = 1 }\n", "const d = f => f\n", ["d"]),
+        ("const k = 1\nexport class C { static { k } accessor z = 1 }\n", "const k = 1\n", ["k"]),
+        ("const v = { a: 1 }\nexport type B = (typeof v)[keyof typeof v]\n", "const v = { a: 1 }\n", ["v"]),
+        (
+            "export function f(a: string): void\nexport function f(a: any) {}\n",
+            "export function f(a: string): void\n",
+            [],
+        ),
+        ("const D = 1\nexport function f({ a = D } = {}) { return a }\n", "const D = 1\n", ["D"]),
+    ],
+)
+def test_rejections_of_many_kinds(source: str, gone: str, expected: list[str]) -> None:
+    assert gone in source
+    found = broken({"m.tsx": source}, {"m.tsx": source.replace(gone, "", 1)})
+    assert [each.split("`")[1] for each in found] == expected
+
+
 def test_what_may_export_more_is_passed_over() -> None:
     before = {"a.js": "exports.x = 1\nObject.assign(exports, more())\n", "b.js": "const { x } = require('./a')\n"}
     assert broken(before, before | {"a.js": "Object.assign(exports, more())\n"}) == []

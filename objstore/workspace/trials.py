@@ -218,5 +218,5 @@ class Trials(Role):
         named = Configuration(self._journal.tree.root).get("try.links").value
         links = PathPatterns(named if isinstance(named, tuple) else ())
         with scratch_folder(self._journal.tree.root) as scratch:
-            skipped = copied(self._journal, covered, results or {}, scratch.fd, links)
+            skipped = copied(self._journal, covered, results or {}, scratch.path, scratch.fd, links)
             yield Copy(root=self._journal.tree.root, scratch=scratch, skipped=tuple(skipped))

@@ -101,14 +101,17 @@ def copied(
     journal: Journal,
     covered: CoveredTree,
     results: Mapping[bytes, FileResult | None],
+    place: str,
     target: int,
     links: PathPatterns,
 ) -> list[SkippedPath]:
-    """Copy what is covered into the open folder `target`, as it will be with `results` (None: no file at the path).
+    """Copy what is covered into the folder `place`, open as `target`, as it will be with `results` (None: no file).
 
-    `links`: ignored names that the copy links to, in the workspace. Returns what is missing in the copy: what could not
-    be read, or changed meanwhile. Raises DiskFull, and what writing raises.
+    A link to a full path in the workspace leads into the copy. `links`: ignored names that the copy links to, in the
+    workspace. Returns what is missing in the copy: what could not be read, or changed meanwhile. Raises DiskFull, and
+    what writing raises.
     """
+    moved = _Moved(os.fsencode(journal.tree.root), os.fsencode(place))
     skipped = list(covered.skipped)
     for folder in covered.folders:
         os.mkdir(folder, 0o755, dir_fd=target)
@@ -119,9 +122,9 @@ def copied(
             folder, _, name = path.rpartition(b"/")
             by_folder.setdefault(folder, []).append(name)
     for folder, names in sorted(by_folder.items()):
-        skipped += _copied_folder(journal, folder, names, target)
+        skipped += _copied_folder(journal, folder, names, target, moved)
     for path, result in results.items():
-        _put(path, result, target, is_copied=result is not None and _is_there(path, target))
+        _put(path, result, target, moved, is_copied=result is not None and _is_there(path, target))
     for path in covered.ignored:
         if path.rpartition(b"/")[2] not in _NEVER_LINKED and _is_linked(links, path):
             with suppress(FileExistsError):
@@ -132,33 +135,47 @@ def copied(
 # ---- inside
 
 
-def _copied_folder(journal: Journal, folder: bytes, names: list[bytes], target: int) -> Iterator[SkippedPath]:
+class _Moved(NamedTuple):
+    """The workspace's folder, and that of a copy."""
+
+    root: bytes
+    place: bytes
+
+    def link(self, leads_to: bytes) -> bytes:
+        """Return where a symlink leads in the copy."""
+        inside = leads_to == self.root or leads_to.startswith(self.root + b"/")
+        return self.place + leads_to[len(self.root) :] if inside else leads_to
+
+
+def _copied_folder(
+    journal: Journal, folder: bytes, names: list[bytes], target: int, moved: _Moved
+) -> Iterator[SkippedPath]:
     """Copy some names of one folder; yield what is not there any more, or can't be read."""
     try:
         with folder_at(journal.tree, folder) as source:
             for name in names:
                 path = joined(folder, name)
                 try:
-                    _copy(source, name, target, path)
+                    _copy(source, name, target, path, moved)
                 except OSError as error:
-                    yield _missing(path, error)
+                    yield _missing(path, error, moved)
     except OSError as error:
-        yield _missing(folder, error)
+        yield _missing(folder, error, moved)
 
 
-def _missing(path: bytes, error: OSError) -> SkippedPath:
+def _missing(path: bytes, error: OSError, moved: _Moved) -> SkippedPath:
     """Return why a path is not in the copy. Raises DiskFull if there was no space for it."""
     name = os.fsdecode(path)
-    found = failure(error, name)
+    found = failure(error, os.path.join(os.fsdecode(moved.place), name))
     if isinstance(found, DiskFull):
         raise found from error
     return SkippedPath(path=name, reason=error.strerror or str(error))
 
 
-def _copy(source: int, name: bytes, target: int, path: bytes) -> None:
+def _copy(source: int, name: bytes, target: int, path: bytes, moved: _Moved) -> None:
     found = os.lstat(name, dir_fd=source)
     if stat.S_ISLNK(found.st_mode):
-        os.symlink(os.readlink(name, dir_fd=source), path, dir_fd=target)
+        os.symlink(moved.link(os.readlink(name, dir_fd=source)), path, dir_fd=target)
         return
     read = os.open(name, _READ, dir_fd=source)
     try:
@@ -192,7 +209,7 @@ def _write(fd: int, piece: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def _put(path: bytes, result: FileResult | None, target: int, *, is_copied: bool) -> None:
+def _put(path: bytes, result: FileResult | None, target: int, moved: _Moved, *, is_copied: bool) -> None:
     try:
         if result is None:
             return
@@ -204,13 +221,13 @@ def _put(path: bytes, result: FileResult | None, target: int, *, is_copied: bool
             with suppress(FileExistsError):
                 os.mkdir(folder, 0o755, dir_fd=target)
         if stat.S_ISLNK(result.mode):
-            os.symlink(b"".join(result.pieces), path, dir_fd=target)
+            os.symlink(moved.link(b"".join(result.pieces)), path, dir_fd=target)
             return
         with _created(path, target, result.mode) as written:
             for piece in result.pieces:
                 _write(written, piece)
     except OSError as error:
-        raise failure(error, os.fsdecode(path)) from error
+        raise failure(error, os.fsdecode(os.path.join(moved.place, path))) from error
 
 
 def _is_there(path: bytes, target: int) -> bool:

@@ -186,6 +186,42 @@ def test_check_that_hangs_is_ended_with_what_it_started(turns: CommandRunner, pl
     assert copies(place) == []
 
 
+def test_all_processes_that_a_check_has_started_end_with_it(turns: CommandRunner, tmp_path: Path) -> None:
+    """Each starts two, like a fork bomb, until there are 63 that sleep."""
+    script, pids = tmp_path / "more", tmp_path / "pids"
+    more = 'for i in 1 2; do sh "$0" $(($1 + 1)) & done'
+    script.write_text(f'echo $$ >> {pids}; test "$1" -ge 5 || {{ {more}; }}; sleep 1000')
+    check = f"touch {pids}; sh {script} 0 & until test $(wc -l < {pids}) = 63; do sleep 0.1; done; false"
+    refused = turns.cas("reject", "2", "--check", check)
+    assert "failed with status 1" in refused.said
+    for pid in map(int, pids.read_text().split()):
+        wait_until_gone(pid)
+
+
+def test_what_a_check_leaves_behind_is_ended_and_holds_nothing_up(
+    turns: CommandRunner, place: Path, tmp_path: Path
+) -> None:
+    turns.done("reject", "2", "--check", f"sleep 1000 & echo $! > {tmp_path}/pid")
+    wait_until_gone(int((tmp_path / "pid").read_text()))
+    assert copies(place) == []
+
+
+def test_check_that_stops_itself_is_ended_at_its_limit(turns: CommandRunner, place: Path, tmp_path: Path) -> None:
+    turns.done("config", "set", "review.check_limit", "3s")
+    refused = turns.cas("reject", "2", "--check", f"echo $$ > {tmp_path}/pid; kill -STOP $$")
+    assert "took longer than 3 s" in refused.said
+    wait_until_gone(int((tmp_path / "pid").read_text()))
+    assert copies(place) == []
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_check_that_removes_its_copy_harms_nothing(turns: CommandRunner, place: Path, status: int) -> None:
+    done = turns.cas("reject", "2", "--check", f'cd /; rm -rf "$OLDPWD" "$OLDPWD"/..; exit {status}')
+    assert done.status == status
+    assert (turns.bytes("a") == ALL) == bool(status)
+    assert copies(place) == []
+
+
 def test_flood_of_output_is_bounded_and_said_to_be_cut(turns: CommandRunner) -> None:
     refused = turns.cas("reject", "2", "--check", "yes flood | head -c 50000000; echo the end; false")
     assert refused.status == 1

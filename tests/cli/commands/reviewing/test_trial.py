@@ -80,6 +80,15 @@ def test_copy_has_symlinks_odd_names_and_modes_as_they_are(runner: CommandRunner
     assert (kept / "a").stat().st_mtime_ns == (runner.folder / "a").stat().st_mtime_ns
 
 
+def test_link_to_a_full_path_in_the_workspace_leads_into_the_copy(runner: CommandRunner, tmp_path: Path) -> None:
+    runner.write("a", b"mine\n")
+    (tmp_path / "outside").write_bytes(b"outside\n")
+    (runner.folder / "whole").symlink_to(runner.folder / "a")
+    (runner.folder / "out").symlink_to(tmp_path / "outside")
+    assert runner.done("try", "--", "sh", "-c", "echo more >> whole; cat a out").text == "mine\nmore\noutside\n"
+    assert runner.bytes("a") == b"mine\n"
+
+
 @pytest.mark.parametrize(
     ("command", "status"),
     [("exit 7", 7), ("kill -9 $$", 137), ("exec nothing-of-this-name", 127), (":", 0)],

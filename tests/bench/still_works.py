@@ -52,6 +52,7 @@ Broken = tuple[str, str]
 def judged(path: str, source: bytes) -> tuple[frozenset[str], frozenset[str], tuple[tuple[str, str], ...], bool]:
     """Return what pyflakes finds undefined, the module's names, its imports, and whether it may have more names."""
     try:
+        compile(source, path, "exec", dont_inherit=True)  # which finds more than a parser does
         found = checker.Checker(ast.parse(source), filename=path)
     except (SyntaxError, ValueError):
         return frozenset({"(syntax)"}), frozenset(), (), True

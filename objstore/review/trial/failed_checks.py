@@ -40,7 +40,10 @@ def failed_checks(journal: Journal) -> list[FailedCheck]:
     oldest = time.time() - _KEPT_FOR
     try:
         rows = unpackb(read_store_file(os.path.join(_store(journal), FAILED_NAME), _MOST_BYTES))
-        found = [FailedCheck(*map(str, texts), int(seconds)) for *texts, seconds in rows]
+        found = [
+            FailedCheck(str(files), str(command), str(how), str(output), int(seconds))
+            for files, command, how, output, seconds in rows
+        ]
     except (OSError, CasError, ValueError, TypeError):
         return []
     return [each for each in found if each.time >= oldest]

@@ -23,6 +23,7 @@ _MODULE_NAMES: Final = frozenset(dir(builtins)) | {
     *("__class__", "__dict__"),
 }
 _IMPORT_TOLERATED: Final = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
+_NAME_TOLERATED: Final = frozenset({"NameError", "UnboundLocalError"})
 _IMPORT_LINE: Final = re.compile(rb"^[ \t]*(?:from|import)\b([^#\n(]*(?:\([^)]*\))?)", re.MULTILINE)
 _WORD: Final = re.compile(rb"\w+")
 _TAKE_TYPES: Final = frozenset({"cast", "TypeVar"})
@@ -75,7 +76,10 @@ def python_names(source: bytes) -> PythonNames:
         if _NEWER.search(b"".join(source.splitlines()[max(0, line - 1) : line])):
             return PythonNames(is_open=True)
         return PythonNames(error=f"{getattr(error, 'msg', '') or error} (line {line})")
-    return _Reading(tree, table).names()
+    try:
+        return _Reading(tree, table).names()
+    except RecursionError:
+        return PythonNames(is_open=True)
 
 
 def packed(names: PythonNames) -> bytes:
@@ -214,7 +218,7 @@ class _Reading:
         for name, line in self._in_annotations():
             if name not in bound:
                 found.setdefault(name, line)
-        for name, line in (*self._only_deleted(), *self._decorated_first(known)):
+        for name, line in (*self._only_deleted(), *self._used_first(known)):
             if name not in _MODULE_NAMES | tolerated:
                 found.setdefault(name, line)
         for name in exported or ():
@@ -238,7 +242,7 @@ class _Reading:
         """Return the names that are used where an error of the name is caught."""
         found: set[str] = set()
         for node in self._of(ast.Try):
-            if any(_catches(handler, {"NameError"}) for handler in node.handlers):
+            if any(_catches(each, _NAME_TOLERATED) and not _raises_again(each) for each in node.handlers):
                 found |= {inner.id for part in node.body for inner in ast.walk(part) if isinstance(inner, ast.Name)}
         return found
 
@@ -248,16 +252,23 @@ class _Reading:
         bound = _bound_in(self._tree) if deleted else set()
         yield from ((each.id, each.lineno) for each in deleted if each.id not in bound)
 
-    def _decorated_first(self, known: frozenset[str]) -> Iterator[tuple[str, int]]:
-        """Yield what decorates in the body of a class, and is defined there only from then on, as in `@size.setter`."""
+    def _used_first(self, known: frozenset[str]) -> Iterator[tuple[str, int]]:
+        """Yield what the body of a function, a class or the module uses before anything in it binds it."""
+        yield from _unbound(self._tree.body, self._bound_outside() | _MODULE_NAMES)
         for node in (each for each in self._tree.body if isinstance(each, ast.ClassDef)):
-            own = {getattr(part, "name", "") for part in node.body} - known
-            bound: set[str] = set()
-            for part in node.body if own else ():
-                for name in (each for by in getattr(part, "decorator_list", ()) for each in ast.walk(by)):
-                    if isinstance(name, ast.Name) and name.id in own - bound:
-                        yield name.id, name.lineno
-                bound |= _bound_in(part)
+            yield from _unbound(node.body, known)
+        functions: list[ast.FunctionDef | ast.AsyncFunctionDef]
+        functions = [*self._of(ast.FunctionDef), *self._of(ast.AsyncFunctionDef)]
+        for function in functions:
+            given = function.args
+            names = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+            yield from _unbound(function.body, frozenset(each.arg for each in names if each is not None))
+
+    def _bound_outside(self) -> frozenset[str]:
+        """Return the names of the module that functions bind, or that a star may bring."""
+        bound = {name for node in self._of(ast.Global) for name in node.names}
+        stars = any(each.name == "*" for node in self._of(ast.ImportFrom) for each in node.names)
+        return frozenset(bound | set(self._lines)) if stars else frozenset(bound)
 
     def _in_annotations(self) -> Iterator[tuple[str, int]]:
         """Yield the names in annotations: `symtable` knows none in texts, nor any with the future import of them."""
@@ -338,11 +349,74 @@ def _bound_in(tree: ast.AST) -> set[str]:
     return found
 
 
-def _catches(handler: ast.ExceptHandler, names: "frozenset[str] | set[str]") -> bool:
+def _unbound(body: list[ast.stmt], bound: frozenset[str]) -> Iterator[tuple[str, int]]:
+    """Yield what some statements of one scope use before they bind it, each with its line. `bound`: is from the start.
+
+    What a loop binds counts as bound from its beginning, and what one branch binds in all that follows.
+    """
+    events = [event for statement in body for event in _events(statement)]
+    own = {name for name, line in events if not line} - bound
+    for name, line in events:
+        if not line:
+            own.discard(name)
+        elif name in own:
+            own.discard(name)
+            yield name, line
+
+
+def _events(node: ast.AST) -> Iterator[tuple[str, int]]:
+    """Yield the names that a node uses, with lines, and binds (line 0), in the order in which that happens.
+
+    Without what runs later or has a scope of its own.
+    """
+    match node:
+        case ast.Name(id=name, ctx=ctx):
+            yield name, node.lineno if isinstance(ctx, ast.Load) else 0
+            return
+        case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            yield from ((name, 0) for name in _bound_in(node))
+            return
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            for part in (*node.decorator_list, *_run_at_once(node)):
+                yield from _events(part)
+            yield node.name, 0
+            yield from (
+                (name, 0) for inner in ast.walk(node) if isinstance(inner, ast.Nonlocal) for name in inner.names
+            )
+            return
+        case ast.For() | ast.AsyncFor() | ast.While():
+            yield from ((name, 0) for name in _bound_in(node))
+        case ast.Assign() | ast.AnnAssign() | ast.NamedExpr() if node.value is not None:
+            yield from _events(node.value)
+        case ast.AugAssign(target=ast.Name(id=name)):
+            yield name, node.lineno
+        case ast.Import() | ast.ImportFrom() | ast.Global() | ast.Nonlocal():
+            yield from ((name, 0) for name in (_bound_in(node) or getattr(node, "names", set[str]())))
+            return
+        case ast.ExceptHandler() | ast.MatchAs() | ast.MatchStar() | ast.MatchMapping():
+            yield (node.rest if isinstance(node, ast.MatchMapping) else node.name) or "", 0
+    for child in ast.iter_child_nodes(node):
+        if not (child is getattr(node, "value", None) and isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr)):
+            yield from _events(child)
+
+
+def _run_at_once(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> list[ast.expr]:
+    """Return the defaults of a function, or the bases of a class."""
+    if isinstance(node, ast.ClassDef):
+        return [*node.bases, *(each.value for each in node.keywords)]
+    return [*node.args.defaults, *(each for each in node.args.kw_defaults if each is not None)]
+
+
+def _catches(handler: ast.ExceptHandler, names: frozenset[str]) -> bool:
     if handler.type is None:
         return True
     types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
     return any(isinstance(each, ast.Name) and each.id in names for each in types)
+
+
+def _raises_again(handler: ast.ExceptHandler) -> bool:
+    """Return whether a handler of all errors only cleans up, and lets the error go on."""
+    return handler.type is None and any(isinstance(each, ast.Raise) and each.exc is None for each in handler.body)
 
 
 def _names_in(annotation: ast.expr) -> Iterator[tuple[str, int]]:

@@ -45,7 +45,7 @@ function Why() {
   return html`<div class="why-body">
     ${change.writers.map((writer, at) => html`<${Asked} key=${`${change.key} ${at}`} file=${file} change=${change} writer=${writer} is_first=${at === 0} />`)}
     ${change.verdict && html`<section><h2>Decided</h2><p>You ${change.verdict} it. <kbd>u</kbd> undoes the newest decision; Reopen is in its heading.</p></section>`}
-    ${!change.verdict && html`<section class="rejecting"><h2>If you reject it</h2><p>${rejection?.words || rejectionWords(change)}</p>${rejection && html`<${Along} rejection=${rejection} />`}</section>`}
+    ${!change.verdict && html`<section class="rejecting"><h2>If you reject it</h2>${rejection ? html`<${Along} rejection=${rejection} />` : html`<p>${rejectionWords(change)}</p>`}</section>`}
     ${steps.length > 0 && html`<section><h2>These lines before</h2><ol class="steps">${steps.slice(0, MOST_STEPS).map((edit) => html`<li key=${edit.seq}><${Step} edit=${edit} /></li>`)}</ol></section>`}
     ${change.comments.length > 0 && html`<section><h2>Comments</h2><p>${counted(change.comments.length, "comment")}, ${listed([...new Set(change.comments.map((/** @type {Comment} */ one) => one.state))])}.</p></section>`}
   </div>`;
@@ -82,14 +82,12 @@ function linesOf(file, change, { rows }) {
   return first === last ? `line ${first}` : `lines ${first}–${last}`;
 }
 
-/** What goes along with a rejection. @param {{ rejection: Rejection }} properties */
-function Along({ rejection: { goes_along, needed_by, accepted, edits } }) {
+/** What goes along with a rejection, or has to go first. @param {{ rejection: Rejection }} properties */
+function Along({ rejection: { words, goes_along, needed_by, edits } }) {
+  if (!goes_along.length && !needed_by.length) return html`<p>${words}</p>`;
   const turns = [...new Set(edits.map(({ turn }) => turn).filter(Boolean))];
-  const of = turns.length ? ` of turn ${listed(turns.map(String))}` : "";
-  return html`${goes_along.length > 0 && html`<p class="along"><${Icon} name="link" /><span>Goes along: ${counted(goes_along.length, "hunk")} of other edits.</span></p>`}
-    ${needed_by.length > 0 && html`<p class="along"><${Icon} name="warn" /><span>${counted(needed_by.length, "hunk")}${of} ${needed_by.length === 1 ? "needs" : "need"} it. You are asked first.</span></p>`}
-    ${accepted.length > 0 && html`<p class="along"><${Icon} name="warn" /><span>${accepted.length.toLocaleString("en")} of them ${accepted.length === 1 ? "is" : "are"} accepted.</span></p>`}
-    ${!goes_along.length && !needed_by.length && html`<p class="dim">Nothing else is built on it.</p>`}`;
+  const of = turns.length ? ` ${turns.length === 1 ? "Turn" : "Turns"} ${listed(turns.map(String))} made ${edits.length === 1 ? "it" : "them"}.` : "";
+  return html`<p class="along"><${Icon} name=${needed_by.length ? "warn" : "link"} /><span>${words}${of}${needed_by.length > 0 && " You are asked first."}</span></p>`;
 }
 
 /** One earlier edit of the lines. @param {{ edit: EditSummary }} properties */

@@ -1,12 +1,14 @@
 """Take a picture of each screen of the review page for docs/web.md: `python -m tests.screenshots` writes docs/web/.
 
-Each is taken at 390, 820 and 1,440 pixels, light and dark, from a real server of a project in which agents have worked.
+Each is taken at 390, 820 and 1,440 pixels, light and dark, from a real server of a project in which agents have worked;
+one file has all six.
 """
 
 import io
 import sys
 import tempfile
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -23,33 +25,53 @@ if TYPE_CHECKING:
 
 FOLDER: Final = Path(__file__).resolve().parents[1] / "docs" / "web"
 SIZES: Final = {390: 844, 820: 1100, 1440: 900}
+LOOKS: Final = ("light", "dark")
 COLOURS: Final = 128
-"""Colours of a picture: a page has few, and a picture of it is then a third as large. With 64, red became brown."""
+"""Colours of a picture: a page has few, and a file is then half as large. With 64, red became brown."""
+APART: Final = 24
+"""Pixels between two pictures."""
 SETTLING: Final = 300
 """Milliseconds until colours and images have arrived."""
+ALONE: Final = "changes"
+"""The screen that README shows, in the first of `LOOKS` at the widest size."""
 
 
-def take(chromium: "Browser", server: ReviewServer, names: Sequence[str]) -> None:
-    """Take the pictures of the named screens, in each size and scheme."""
-    for width, height in SIZES.items():
-        for scheme in ("light", "dark"):
-            context = chromium.new_context(
-                viewport={"width": width, "height": height},
-                color_scheme="dark" if scheme == "dark" else "light",
-                reduced_motion="reduce",
-            )
-            review = ReviewPage(context.new_page(), server).open()
-            for name in names:
-                SCREENS[name](review)
-                review.page.wait_for_timeout(SETTLING)
-                picture = Image.open(io.BytesIO(review.page.screenshot(caret="initial")))
-                few = picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
-                few.save(FOLDER / f"{name}-{width}-{scheme}.png", optimize=True)
-                if review.sheet.count():
-                    review.press("Escape")
-                if review.wrong:
-                    raise AssertionError(f"{name}: {review.wrong}")
-            context.close()
+def taken(chromium: "Browser", server: ReviewServer, names: Sequence[str]) -> dict[str, list[Image.Image]]:
+    """Return the pictures of the named screens: of each the light ones, then the dark ones, the widest first."""
+    found: dict[str, list[Image.Image]] = {name: [] for name in names}
+    for look, (width, height) in product(LOOKS, sorted(SIZES.items(), reverse=True)):
+        context = chromium.new_context(
+            viewport={"width": width, "height": height},
+            color_scheme="dark" if look == "dark" else "light",
+            reduced_motion="reduce",
+        )
+        review = ReviewPage(context.new_page(), server).open()
+        for name in names:
+            SCREENS[name](review)
+            review.page.wait_for_timeout(SETTLING)
+            picture = Image.open(io.BytesIO(review.page.screenshot(caret="initial")))
+            few = picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+            found[name].append(few.convert("RGB"))
+            if review.sheet.count():
+                review.press("Escape")
+            if review.wrong:
+                raise AssertionError(f"{name}: {review.wrong}")
+        context.close()
+    return found
+
+
+def save(name: str, pictures: Sequence[Image.Image]) -> None:
+    """Write the pictures of a screen into one file, and the one that README shows into its own."""
+    width = sum(SIZES) + APART * (len(SIZES) - 1)
+    row = max(SIZES.values())
+    sheet = Image.new("RGB", (width, row * len(LOOKS) + APART), "#888b95")
+    for at, picture in enumerate(pictures):
+        line, place = divmod(at, len(SIZES))
+        left = sum(each.width + APART for each in pictures[:place])
+        sheet.paste(picture, (left, line * (row + APART)))
+    sheet.save(FOLDER / f"{name}.webp", lossless=True)
+    if name == ALONE:
+        pictures[0].save(FOLDER / f"{name}-{pictures[0].width}-{LOOKS[0]}.webp", lossless=True)
 
 
 def main(names: list[str]) -> int:
@@ -61,12 +83,14 @@ def main(names: list[str]) -> int:
         agents_worked(root)
         changed_outside(root)
         with review_server(root, settings={"LOGNAME": "you"}) as server:
-            take(chromium, server, [name for name in wanted if name != "running"])
+            found = taken(chromium, server, [name for name in wanted if name != "running"])
             agent = ClaudeCode(root, "third")
             agent.start()
             agent.ask("Run the tests until they are green.")
             agent.tell(agent.another_call(is_shell=True, command="pytest")[0])
-            take(chromium, server, [name for name in wanted if name == "running"])
+            found |= taken(chromium, server, [name for name in wanted if name == "running"])
+    for name, pictures in found.items():
+        save(name, pictures)
     print(f"{sum(path.stat().st_size for path in FOLDER.iterdir()) / 1e6:.2f} MB in {FOLDER}")
     return 0
 

@@ -74,6 +74,21 @@ def running(review: ReviewPage) -> None:
     review.sheet.get_by_role("button", name="Wait for the end").wait_for()
 
 
+def whole(review: ReviewPage) -> None:
+    """Show the question about a whole turn."""
+    shown(review, 7, "README.md")
+    review.press("t")
+    review.sheet.get_by_role("button", name="Accept 8 changes").wait_for()
+
+
+def unshown(review: ReviewPage) -> None:
+    """Show what a decision on a whole turn would cover that was not on the screen."""
+    review.page.reload()  # nothing was shown yet
+    whole(review)
+    review.press("x")
+    review.sheet.get_by_text("Here they are").wait_for()
+
+
 def blame(review: ReviewPage) -> None:
     """Show the blame of a file."""
     review.go("#/blame/shop/cart.py?line=34")
@@ -135,6 +150,8 @@ SCREENS: Final[dict[str, Callable[[ReviewPage], None]]] = {
     "conflict": conflict,
     "outside": outside,
     "running": running,
+    "whole": whole,
+    "unshown": unshown,
     "rendered": rendered,
     "image": image,
     "blame": blame,

@@ -263,10 +263,13 @@ def _roots(event: Event) -> list[str]:
 
     roots: list[str] = []
     named = dict.fromkeys(_folder_of(event, path) for path in event.touched or ())
-    for start in named or [event.place, *event.others]:
+    waiting = list(named or [event.place, *event.others])
+    while waiting:
         with suppress(NotAWorkspace, ValueError):  # a NUL or half a character is in no path
-            root = find_root(start)
-            roots += [root] if root not in roots else []
+            root = find_root(waiting.pop(0))
+            if root not in roots:
+                roots.append(root)
+                waiting.append(os.path.dirname(root))  # noqa: PTH120 - as above
     if not roots and event.home and _may_end_call_begun_elsewhere(event):
         with suppress(NotAWorkspace, ValueError):
             roots.append(find_root(event.home))

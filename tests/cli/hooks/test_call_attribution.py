@@ -793,18 +793,25 @@ def test_permission_events_of_opencode_reach_the_workspace_of_the_file(folder: P
     assert attributed_edits(other) == [("o.txt", "external")]
 
 
-def test_an_enclosing_workspace_that_the_session_did_not_use_is_left_alone(folder: Path) -> None:
+def test_a_workspace_around_the_agents_own_gets_what_its_calls_do(folder: Path) -> None:
     inner = folder / "inner"
     inner.mkdir()
     CommandRunner(inner)
     edit_by_hand(folder)
     session = ClaudeCode(inner)
     session.ask("build it")
-    session.run("echo 1 > made")
+    session.run("echo 1 > made; echo 1 > ../outside")
+    session.tell(session.write_event("made", "2\n", before=True))
+    (inner / "made").write_text("2\n")
+    session.tell(session.write_event("made", "2\n", before=False))
     session.stop()
-    assert attributed_edits(inner) == [("made", session.name)]
-    assert attributed_edits(folder) == []
-    assert not evidence(folder, "session-")
+    assert attributed_edits(inner) == [("made", session.name)] * 2
+    assert sorted(attributed_edits(folder)) == [
+        ("a.txt", "external"),
+        ("inner/made", session.name),
+        ("inner/made", session.name),
+        ("outside", session.name),
+    ]
 
 
 def test_a_damaged_enclosing_workspace_does_not_stop_recording_in_the_inner_one(folder: Path) -> None:
@@ -819,7 +826,7 @@ def test_a_damaged_enclosing_workspace_does_not_stop_recording_in_the_inner_one(
     in_inner.ask("and this")
     in_inner.run("echo 1 > made")
     assert attributed_edits(inner) == [("made", session.name)]
-    assert "UserPromptSubmit" in (folder / ".cas" / "hook.log").read_text()
+    assert "StoreDamaged" in (folder / ".cas" / "hook.log").read_text()
 
 
 def test_changes_long_after_a_subagents_call_without_an_end_are_unattributed(folder: Path) -> None:

@@ -4,8 +4,9 @@ import click
 
 from cli.app.invocation import Invocation, command, json_option
 from cli.commands.pull import PULLING
+from cli.render.imports import imported_lines, imported_shape
 from cli.screen.progress import Progress
-from cli.screen.terminal import shown_name, write
+from cli.screen.terminal import write
 
 __all__ = ["clone"]
 
@@ -25,25 +26,8 @@ def clone(*, url: str, directory: str, store: str, as_json: bool) -> None:
     with Progress(PULLING) as progress:
         made, remote = clone_remote(url, directory, store=store, progress=progress.report)
     if as_json:
-        from objstore import json_line, text_shape
+        from objstore import json_line
 
-        write(
-            [
-                json_line(
-                    {
-                        "workspace": text_shape(made.root),
-                        "remote": remote.name,
-                        "records": made.records,
-                        "blobs": made.blobs,
-                        "files": made.files,
-                    }
-                )
-            ]
-        )
+        write([json_line({**imported_shape(made), "remote": remote.name})])
         return
-    from cli.render.status import counted
-
-    screen = Invocation.current().screen()
-    verified = f"Verified {counted(made.records, 'record')} and {counted(made.blobs, 'blob')}: nothing is wrong."
-    there = f"{shown_name(made.root)} is a workspace with the same history; {counted(made.files, 'file')} written."
-    write([screen.line(verified), screen.line(there)])
+    write(imported_lines(Invocation.current().screen(), made))

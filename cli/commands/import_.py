@@ -4,18 +4,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from cli.app.invocation import Invocation, command, json_option
+from cli.render.imports import imported_lines, imported_shape
 from cli.screen.progress import CHECKING, Progress
 from cli.screen.terminal import shown_name, write
 from cli.search.candidates import folders
-
-if TYPE_CHECKING:
-    from objstore import Json
-
 
 __all__ = ["import_"]
 
@@ -98,27 +94,11 @@ def _import(bundle: str, directory: str, *, store_only: bool, as_json: bool) -> 
         except FileExists as error:
             raise click.ClickException(_taken(error.path, directory, store_only=store_only)) from error
     if as_json:
-        from objstore import json_line, text_shape
+        from objstore import json_line
 
-        shape: dict[str, Json] = {
-            "workspace": text_shape(found.root),
-            "records": found.records,
-            "blobs": found.blobs,
-            "files": found.files,
-        }
-        write([json_line(shape)])
+        write([json_line(imported_shape(found))])
         return
-    from cli.render.status import counted
-
-    records, blobs = counted(found.records, "record"), counted(found.blobs, "blob")
-    files = counted(found.files, "file")
-    screen = Invocation.current().screen()
-    write(
-        [
-            screen.line(f"Verified {records} and {blobs}: nothing is wrong."),
-            screen.line(f"{shown_name(found.root)} is a workspace with the same history; {files} written."),
-        ]
-    )
+    write(imported_lines(Invocation.current().screen(), found))
 
 
 def _taken(path: str, directory: str, *, store_only: bool) -> str:

@@ -6,24 +6,21 @@ docs/decisions/0010-import.md says why a store is never imported into another on
 """
 
 import os
-import stat
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from objstore.disk.file_changes.apply import FileStep
 from objstore.disk.fs.confined_path import MAX_PATH, require_not_reserved
 from objstore.disk.fs.disk import Disk
 from objstore.disk.fs.reserved_names import IGNORE_NAME, STORE_NAME, is_reserved, is_store
-from objstore.model.basic_types import LINK_MODE, FileState, Progress
-from objstore.model.canonical_msgpack import unpack
+from objstore.model.basic_types import FileState, Operation, Origin, Progress, settable_state
 from objstore.model.records import Snapshot
 from objstore.model.relpath import beginning, folders_of
-from objstore.model.tree import TreeEntry, decode_tree, walk_trees
+from objstore.model.tree import TreeEntry, decode_tree
 from objstore.storage.log.applied_marker import reset_applied_marker
-from objstore.storage.log.frames import FrameKind
 from objstore.storage.log.segment_files import Place
 from objstore.storage.store.create import (
     creation_folder_name,
@@ -35,6 +32,7 @@ from objstore.storage.store.create import (
     write_creation_proof,
 )
 from objstore.storage.store.object_store import Store
+from objstore.storage.store.write_batch import Batch
 from objstore.storage.transaction.journal import Journal
 from objstore.upkeep.integrity.fsck import check_store
 from objstore.upkeep.transfer.bundle import bundle_pieces, unpack_bundle
@@ -53,9 +51,6 @@ Fill: TypeAlias = Callable[[str, Disk], None]
 
 _STORE_ONLY: Final = "import it without files (--store-only)"
 
-_PLAIN_MODE: Final = 0o777
-"""Permission bits that an imported file may have."""
-
 _MOST_NAMES: Final = 2_000_000
 """The most files and folders in an imported snapshot: a scan takes up to a million files."""
 
@@ -71,6 +66,7 @@ class Imported:
     records: int
     blobs: int
     files: int  # written
+    modes_lost: tuple[str, ...] = ()  # those files whose recorded modes have setuid or setgid, which no file gets
 
 
 def export_bundle(journal: Journal, path: str, progress: Progress | None = None) -> int:
@@ -180,15 +176,58 @@ def _imported(fill: Fill, directory: str, disk: Disk, *, files: bool, progress: 
     disk.make_creation_folder(making)
     try:
         records, blobs, steps = checked_store(fill, making, disk, files=files, progress=progress)
-        with closing(Journal(making, disk)) as journal, journal.writing():
+        with closing(Journal(making, disk)) as journal, journal.writing() as batch:
             journal.carry_out(steps)
+            lost = _record_lost_modes(journal, batch, steps)
         give_to_owner_above(making, disk)
         _move_in(making, root, disk)
         finish_creation(root, disk)
     finally:
         discard_creation_folder(making, disk)
     disk.sync_directory(root)
-    return Imported(root=root, records=records, blobs=blobs, files=len(steps))
+    return Imported(root=root, records=records, blobs=blobs, files=len(steps), modes_lost=lost)
+
+
+def _record_lost_modes(journal: Journal, batch: Batch, steps: list[FileStep]) -> tuple[str, ...]:
+    """Record the modes of the written files that lack setuid or setgid; return their paths.
+
+    Otherwise the next scan would take them for changes of a person. Each record amends the edit that set the mode, so
+    that it doesn't keep that edit from being rejected.
+    """
+    lost = [(step, settable_state(step.after, None)) for step in steps if step.after is not None]
+    lost = sorted(((step, got) for step, got in lost if got != step.after), key=lambda pair: pair[0].path)
+    if not lost:
+        return ()
+    # Few imports need these.
+    from objstore.history.documents.loader import load_document
+    from objstore.review.calls.edit_recorder import Change, Recorder, Version, new_conversation
+
+    recorder, conversation = Recorder(journal, batch), new_conversation()
+    for ordinal, (step, got) in enumerate(lost):
+        content, tip = batch.text(got.blob), journal.store.tip_at(step.path)
+        setters = [] if tip is None else load_document(journal, tip.document).mode_writers()
+        change = Change(
+            document=None if tip is None else tip.document,
+            operation=Operation.EDIT,
+            path=step.path,
+            source=None,
+            before=None if step.after is None else Version(content=content, state=step.after),
+            after=Version(content=content, state=got),
+            hunks=(),
+            origin=Origin.PERSON,
+            amends=setters[-1].seq if setters else None,
+        )
+        recorder.record(
+            change,
+            document=change.document,
+            conversation=conversation,
+            call=0,
+            ordinal=ordinal,
+            tool="import",
+            notes={},
+        )
+    journal.commit(batch, ())
+    return tuple(os.fsdecode(step.path) for step, _ in lost)
 
 
 def _move_in(making: str, root: str, disk: Disk) -> None:
@@ -260,7 +299,6 @@ def _found(making: str, disk: Disk, *, files: bool) -> tuple[Place, list[FileSte
         with closing(Journal(making, disk)) as journal, journal.reading() as store:
             is_whole, end = store.log.ends_at(store.end), store.end
             if files:
-                _require_plain_modes(store)
                 _require_bounded_snapshots(store)
                 steps = _steps(journal)
     except BundleRefused:
@@ -270,42 +308,6 @@ def _found(making: str, disk: Disk, *, files: bool) -> tuple[Place, list[FileSte
     if not is_whole:
         raise BundleRefused("more bytes follow its last complete group")
     return end, steps
-
-
-def _require_plain_modes(store: Store) -> None:
-    """Raise BundleRefused if a state that could be restored has a mode with other bits than `_PLAIN_MODE`."""
-    for group in store.log.groups(store.log.first):
-        for frame in group.frames:
-            if frame.kind is FrameKind.RECORD:
-                for path, mode in _modes(unpack(bytes(frame.payload))):
-                    _require_plain_mode(path, mode)
-    seen: set[BlobId] = set()
-    for snapshot in _snapshots(store):
-        for tree in walk_trees(snapshot.root, store.blob, seen):
-            for entry in tree:
-                if isinstance(entry, TreeEntry) and entry.is_file:
-                    _require_plain_mode(entry.name, stat.S_IMODE(entry.mode))
-
-
-def _modes(fields: dict[str, Any]) -> Iterator[tuple[bytes, int]]:
-    """Yield the path and the mode of each state in a record, which was decoded when the index was built."""
-    match fields["kind"]:
-        case "edit":
-            paths = {"path_before": fields.get("source", fields["path"]), "path_after": fields["path"]}
-            files = [{**fields, **paths}]
-        case "decision":
-            files = fields.get("written", [])
-        case _:
-            files = []
-    for file in files:
-        for path, state in (("path_before", "before"), ("path_after", "after")):
-            if state in file:
-                yield file[path], file[state][1]
-
-
-def _require_plain_mode(path: bytes, mode: int) -> None:
-    if mode != LINK_MODE and mode & ~_PLAIN_MODE:
-        raise BundleRefused(f"{os.fsdecode(path)!r} would get the mode {mode:04o}; {_STORE_ONLY}")
 
 
 def _steps(journal: Journal) -> list[FileStep]:

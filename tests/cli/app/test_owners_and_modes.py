@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from objstore import TurnInfo
+from objstore.upkeep.remote.bucket import open_bucket
+from objstore.upkeep.remote.probe import probe
 from tests.support.command_runner import CommandResult, CommandRunner, cas
 
 USER = 61_500
@@ -288,6 +290,17 @@ def test_what_root_clones_pulls_and_rewinds_belongs_to_the_owner_of_its_folder(
     holds("rewind", "1", folder="w")
     holds("push", "ours", folder="w")
     holds("pull", folder="w")
+
+
+def test_what_root_puts_into_a_bucket_by_many_threads_belongs_to_the_owner_of_its_folder(tmp_path: Path) -> None:
+    pytest.importorskip("obstore")
+    for number in range(20):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        give(folder)
+        probe(open_bucket(f"file://{folder}"))
+    os.chown(tmp_path, USER, USER)
+    assert set(owners(tmp_path).values()) == {USER}
 
 
 def test_no_file_that_a_snapshot_restores_has_setuid(runner: CommandRunner, as_root: dict[str, str]) -> None:

@@ -255,7 +255,7 @@ def test_json_shows_the_counts_of_an_export_and_an_import(runner: CommandRunner,
     found = runner.done("export", "--bundle", str(tmp_path / "b"), "--json").json()
     assert found == {"bundle": str(tmp_path / "b"), "bytes": (tmp_path / "b").stat().st_size}
     found = cas("import", str(tmp_path / "b"), str(tmp_path / "there"), "--json", folder=tmp_path).json()
-    assert found == {"workspace": str(tmp_path / "there"), "records": 1, "blobs": 1, "files": 1}
+    assert found == {"workspace": str(tmp_path / "there"), "records": 1, "blobs": 1, "files": 1, "modes_lost": []}
 
 
 # ---- the baseline
@@ -577,10 +577,9 @@ def test_a_bundle_whose_first_segment_has_another_number_is_refused(bundle: Path
         (b".git/hooks/post-checkout", 0o755, "version control"),
         (b"sub/.GIT/config", 0o644, "version control"),
         (b".cas/segments/x", 0o644, "into a store"),
-        (b"root-shell", 0o4755, "mode 4755"),
     ],
 )
-def test_a_well_formed_bundle_with_a_reserved_path_or_mode_is_refused(
+def test_a_well_formed_bundle_with_a_reserved_path_is_refused(
     runner: CommandRunner, tmp_path: Path, path: bytes, mode: int, reason: str
 ) -> None:
     export_with_creations(runner, [(path, mode)], tmp_path / "forged")
@@ -588,9 +587,9 @@ def test_a_well_formed_bundle_with_a_reserved_path_or_mode_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("mode", "where"), sampled_product([0o4755, 0o2755, 0o1777], ["snapshot", "past edit", "first edit"])
+    ("mode", "where"), sampled_product([0o4755, 0o2755, 0o6711], ["snapshot", "past edit", "first edit", "tip"])
 )
-def test_a_special_mode_anywhere_in_the_history_is_refused(
+def test_no_file_of_an_imported_history_gets_setuid_or_setgid_then_or_later(
     runner: CommandRunner, tmp_path: Path, mode: int, where: str
 ) -> None:
     with closing(Journal(str(runner.folder), Disk())) as journal:
@@ -607,12 +606,60 @@ def test_a_special_mode_anywhere_in_the_history_is_refused(
                     batch.record(made)
                     edit = replace(made, seq=Seq(2), operation=Operation.REPLACE, before=before, after=after, call=1)
                     batch.record(edit)
-                case _:
+                case "first edit":
                     batch.record(replace(made, operation=Operation.REPLACE, before=before, after=after))
+                case _:
+                    batch.record(made)
             batch.commit()
         export_bundle(journal, str(tmp_path / "forged"))
-    assert f"tool' would get the mode {mode:04o}" in refusal_of(tmp_path / "forged", tmp_path)
-    assert cas("import", "--store-only", str(tmp_path / "forged"), str(tmp_path / "there"), folder=tmp_path).status == 0
+    there = tmp_path / "there"
+    said = cas("import", str(tmp_path / "forged"), str(there), folder=tmp_path)
+    assert said.status == 0, said.said
+    assert said.text.count("setuid") == (where == "tip")
+    history = cas("log", "--json", folder=there).lines()
+    assert [edit["amends"] for edit in history] == ([1, None] if where == "tip" else [None] * len(history))
+    modes = set()
+    for words in (
+        ["record"],
+        ["snapshot", "restore", "1"],
+        ["reject", "1"],
+        ["undo"],
+        ["reject", "2"],
+        ["reopen", "1"],
+    ):
+        cas(*words, folder=there)  # some of them are refused
+        modes |= {path.stat().st_mode & 0o6000 for path in there.rglob("*")}
+    assert modes == {0}
+    assert cas("fsck", folder=there).status == 0
+
+
+def test_modes_that_an_import_lost_are_no_change_of_a_person_and_in_nothings_way(
+    runner: CommandRunner, tmp_path: Path
+) -> None:
+    put(runner.folder / "of the baseline", b"one\n", 0o4755)
+    runner.done("record")
+    put(runner.folder / "made", b"two\n", 0o6711)
+    put(runner.folder / "changed", b"three\n", 0o755)
+    runner.done("record", "--agent", "x")
+    (runner.folder / "changed").chmod(0o2755)
+    runner.done("record", "--agent", "x")
+    runner.done("export", "--bundle", str(tmp_path / "b"))
+    there = tmp_path / "there"
+    said = cas("import", str(tmp_path / "b"), str(there), folder=tmp_path).text
+    assert said.count("Note:") == 1
+    assert "Note: Without setuid and setgid, which no file gets back: changed, made, of the baseline." in said
+    found = {path.name: path.stat().st_mode & 0o7777 for path in there.iterdir() if path.is_file()}
+    assert found == {"of the baseline": 0o755, "made": 0o711, "changed": 0o755}
+    assert cas("fsck", folder=there).status == 0
+    assert cas("diff", "--unrecorded", folder=there).out == b""
+    assert cas("record", folder=there).text == "Nothing changed.\n"
+    assert cas("status", "--json", folder=there).lines()[0]["pending"] == 3
+    assert cas("reject", "--all", "--yes", folder=there).status == 0
+    assert [path.name for path in there.iterdir() if path.is_file()] == ["of the baseline"]
+    assert cas("undo", folder=there).status == 0
+    assert cas("fsck", folder=there).status == 0
+    assert cas("export", "--bundle", str(tmp_path / "again"), folder=there).status == 0
+    assert "Note:" not in cas("import", str(tmp_path / "again"), str(tmp_path / "next"), folder=tmp_path).text
 
 
 @pytest.mark.parametrize("name", [b".git", b".CAS"])

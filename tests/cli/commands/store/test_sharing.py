@@ -37,6 +37,25 @@ def test_compacted_store_is_pushed_and_cloned_as_it_is(runner: CommandRunner, tm
     runner.done("push", "--new-lane")
 
 
+def test_clone_of_a_history_with_setuid_says_that_its_file_has_none(runner: CommandRunner, tmp_path: Path) -> None:
+    (runner.folder / "tool").write_bytes(b"#!/bin/sh\n")
+    (runner.folder / "tool").chmod(0o4755)
+    runner.done("record")
+    runner.write("a", b"one\n")
+    url, clone = f"file://{tmp_path}/bucket", tmp_path / "clone"
+    runner.done("remote", "add", "backup", url)
+    runner.done("push")
+    ran = cas("clone", url, str(clone), folder=tmp_path)
+    assert ran.status == 0, ran.said
+    assert ran.text.count("Without setuid and setgid, which no file gets back: tool.") == 1
+    assert (clone / "tool").stat().st_mode & 0o7777 == 0o755
+    assert cas("record", folder=clone).text == "Nothing changed.\n"
+    assert cas("fsck", folder=clone).status == 0
+    # The record of it is one more edit, which is pushed like any other.
+    assert "origin: 1 edit not pushed" in cas("status", folder=clone).text
+    assert cas("push", folder=clone).status == 0
+
+
 def test_purge_in_the_bucket_says_what_may_keep_the_bytes(runner: CommandRunner, tmp_path: Path) -> None:
     runner.write("a.txt", b"one\n")
     runner.done("remote", "add", "backup", f"file://{tmp_path}/bucket")

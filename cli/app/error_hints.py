@@ -82,6 +82,8 @@ def _command_for(error: Exception) -> str:
                 f"`cas fsck` names what refers to {them}. Then remove that: `cas purge PATH@N` for the state after "
                 "edit N, `cas snapshot delete N` for a snapshot."
             )
+        case core.BundleRefused(concerns_files=True):
+            hint = "To import only the store, without files, pass --store-only."
         case core.PurgeRefused() if error.changed_outside:
             hint = "`cas record` records what changed."
         case _:

@@ -376,10 +376,11 @@ class NotBundled(StoreError):
 
 
 class BundleRefused(StoreError):
-    """A bundle is malformed, damaged or unsafe."""
+    """A bundle is malformed, damaged or unsafe. `concerns_files`: only its files can't be written."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, *, concerns_files: bool = False) -> None:
         self.reason = reason
+        self.concerns_files = concerns_files
         super().__init__(f"The bundle is refused, and nothing was imported: {reason}.")
 
 

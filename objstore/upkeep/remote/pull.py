@@ -27,7 +27,7 @@ from objstore.storage.store.create import (
 )
 from objstore.upkeep.remote.keys import object_key, store_of
 from objstore.upkeep.remote.push import in_parallel
-from objstore.upkeep.transfer.import_export import checked_store, import_store
+from objstore.upkeep.transfer.import_export import checked_store, import_store, new_folder
 from objstore.values.errors import DiskFull, StoreDamaged
 from objstore.values.fastclass import value
 from objstore.values.request_errors import BundleRefused, RemoteRefused
@@ -101,11 +101,12 @@ def clone(
 
     Raises FileExists, PathReserved, RemoteRefused, RemoteFailed, and what the disk raises.
     """
-    fetch(bucket, head, incoming, disk, progress)
-    with _refusing(bucket, head, incoming, disk):
-        made = import_store(
-            lambda folder, disk: _move(head, incoming, folder, disk), directory, progress=progress, disk=disk
-        )
+    with new_folder(directory, disk):
+        fetch(bucket, head, incoming, disk, progress)
+        with _refusing(bucket, head, incoming, disk):
+            made = import_store(
+                lambda folder, disk: _move(head, incoming, folder, disk), directory, progress=progress, disk=disk
+            )
     _discard(incoming, disk)
     return made
 
@@ -229,7 +230,10 @@ def _refusing(bucket: Bucket, head: Head, incoming: str, disk: Disk) -> Iterator
         yield
     except (BundleRefused, StoreDamaged) as error:
         _discard(incoming, disk)
-        raise RemoteRefused(bucket.url, f"the store {head.lane} is damaged: {error.reason}") from error
+        why = "is damaged"
+        if isinstance(error, BundleRefused) and error.concerns_files:
+            why = "has files that can't be written here"
+        raise RemoteRefused(bucket.url, f"the store {head.lane} {why}: {error.reason}") from error
 
 
 def _adopt(making: str, place: str, disk: Disk) -> None:

@@ -8,7 +8,7 @@ docs/decisions/0010-import.md says why a store is never imported into another on
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -44,12 +44,19 @@ from objstore.worktree.baseline import KnownStates
 if TYPE_CHECKING:
     from objstore.model.ids import BlobId
 
-__all__ = ["Fill", "Imported", "checked_store", "export_bundle", "import_bundle", "import_store", "send_bundle"]
+__all__ = [
+    "Fill",
+    "Imported",
+    "checked_store",
+    "export_bundle",
+    "import_bundle",
+    "import_store",
+    "new_folder",
+    "send_bundle",
+]
 
 Fill: TypeAlias = Callable[[str, Disk], None]
 """Writes the segments of a store, which nothing has checked, into an empty folder."""
-
-_STORE_ONLY: Final = "import it without files (--store-only)"
 
 _MOST_NAMES: Final = 2_000_000
 """The most files and folders in an imported snapshot: a scan takes up to a million files."""
@@ -118,8 +125,19 @@ def import_store(
 
     `fill` also raises what it raises by itself, with nothing changed.
     """
-    require_not_reserved(directory)
     disk = disk or Disk()
+    with new_folder(directory, disk, files=files) as root:
+        return _imported(fill, root, disk, files=files, progress=progress)
+
+
+@contextmanager
+def new_folder(directory: str, disk: Disk, *, files: bool = True) -> Iterator[str]:
+    """Make a folder for a store, with those above it; if the block fails, remove those made in which nothing is.
+
+    Yield its canonical path. It may exist, without a store, and empty if `files` are to be written. Raises FileExists,
+    PathReserved, and what the disk raises.
+    """
+    require_not_reserved(directory)
     made: list[str] = []
     try:
         _make_folders(directory, made, disk)
@@ -127,9 +145,11 @@ def import_store(
             disk.sync_directory(
                 os.path.dirname(os.path.abspath(folder))
             )  # otherwise a power cut could remove all of it
-        return _imported(fill, directory, disk, files=files, progress=progress)
+        root = os.path.realpath(directory)
+        _require_free(root, disk, files=files)
+        yield root
     except BaseException:
-        with suppress(OSError):  # another process has put something there
+        with suppress(OSError):  # something was put there, such as what a clone fetched that broke off
             for folder in reversed(made):
                 os.rmdir(folder)
         raise
@@ -165,13 +185,16 @@ def _make_folders(directory: str, made: list[str], disk: Disk) -> None:
         os.close(folder)
 
 
-def _imported(fill: Fill, directory: str, disk: Disk, *, files: bool, progress: Progress | None) -> Imported:
-    root = os.path.realpath(directory)
+def _require_free(root: str, disk: Disk, *, files: bool) -> None:
+    """Remove what a killed import left in a folder. Raises FileExists if anything else is in the way."""
     for name in sorted(os.listdir(root)):
         if is_creation_folder(name) and discard_leftover(os.path.join(root, name), disk):
             pass  # left by an import or an `init` that was killed
         elif files or is_store(name):
             raise FileExists(os.path.join(root, name))
+
+
+def _imported(fill: Fill, root: str, disk: Disk, *, files: bool, progress: Progress | None) -> Imported:
     making = os.path.join(root, creation_folder_name())
     disk.make_creation_folder(making)
     try:
@@ -330,7 +353,7 @@ def _require_space_for(journal: Journal, written: "Counter[BlobId]") -> None:
     root = journal.tree.root
     free = journal.disk.free_bytes(root, root)
     if needed > free:
-        raise BundleRefused(f"it would write {needed} bytes, but only {free} are free there; {_STORE_ONLY}")
+        raise BundleRefused(f"it would write {needed} bytes, but only {free} are free there", concerns_files=True)
 
 
 def _without_document(journal: Journal, taken: set[bytes]) -> dict[bytes, FileState]:
@@ -363,7 +386,7 @@ def _require_bounded_snapshots(store: Store) -> None:
     for snapshot in _snapshots(store):
         extent = _extent(store, snapshot, extents)
         if baseline is not None and snapshot.number == baseline.number and extent.longest_path > MAX_PATH:
-            raise BundleRefused(f"it would write a path longer than {MAX_PATH} bytes; {_STORE_ONLY}")
+            raise BundleRefused(f"it would write a path longer than {MAX_PATH} bytes", concerns_files=True)
 
 
 def _snapshots(store: Store) -> Iterator[Snapshot]:
@@ -416,13 +439,13 @@ def _extent(store: Store, snapshot: Snapshot, known: "dict[BlobId, _Extent]") ->
 def _require_bounded(snapshot: Snapshot, names: int, all_paths: int) -> None:
     named = f"snapshot {snapshot.number} has"
     if names > _MOST_NAMES:
-        raise BundleRefused(f"{named} more than {_MOST_NAMES} files and folders; {_STORE_ONLY}")
+        raise BundleRefused(f"{named} more than {_MOST_NAMES} files and folders", concerns_files=True)
     if all_paths > _MOST_OF_PATHS:
-        raise BundleRefused(f"{named} paths of more than {_MOST_OF_PATHS} bytes in all; {_STORE_ONLY}")
+        raise BundleRefused(f"{named} paths of more than {_MOST_OF_PATHS} bytes in all", concerns_files=True)
 
 
 def _require_allowed_path(path: bytes) -> None:
     """Raise BundleRefused if no imported file may have the path."""
     name = os.fsdecode(path)
     if any(map(is_reserved, name.split("/"))):
-        raise BundleRefused(f"it would write {name!r}, into a store or version control; {_STORE_ONLY}")
+        raise BundleRefused(f"it would write {name!r}, into a store or version control", concerns_files=True)

@@ -372,7 +372,7 @@ def test_a_snapshot_that_repeats_a_folder_without_limit_is_refused(
             tree = batch.blob(encode_tree([TreeEntry(b"a", FOLDER, tree), TreeEntry(b"b", FOLDER, tree)]))
         export_with_snapshot(journal, batch, tree, tmp_path / "forged", who)
     message = refusal_of(tmp_path / "forged", tmp_path)
-    assert "snapshot 1 has more than 2000000 files and folders; import it without files" in message
+    assert "snapshot 1 has more than 2000000 files and folders. To import only the store, without files" in message
 
 
 def test_a_baseline_with_a_path_over_the_length_limit_is_refused(runner: CommandRunner, tmp_path: Path) -> None:
@@ -381,7 +381,7 @@ def test_a_baseline_with_a_path_over_the_length_limit_is_refused(runner: Command
         for _ in range(50):
             tree = batch.blob(encode_tree([TreeEntry(b"f" * 100, FOLDER, tree)]))
         export_with_baseline(journal, batch, tree, tmp_path / "forged")
-    assert "a path longer than 4096 bytes; import it without files" in refusal_of(tmp_path / "forged", tmp_path)
+    assert "a path longer than 4096 bytes. To import only the store" in refusal_of(tmp_path / "forged", tmp_path)
     ran = cas("import", str(tmp_path / "forged"), "there", "--store-only", folder=tmp_path)
     assert ran.status == 0
 
@@ -399,7 +399,7 @@ def test_a_snapshot_whose_paths_exceed_the_memory_limit_is_refused(
             tree = batch.blob(encode_tree([TreeEntry(b"f" * 250, FOLDER, tree)]))
         export_with_snapshot(journal, batch, tree, tmp_path / "forged", who)
     message = refusal_of(tmp_path / "forged", tmp_path)
-    assert "snapshot 1 has paths of more than 268435456 bytes in all; import it without files" in message
+    assert "snapshot 1 has paths of more than 268435456 bytes in all. To import only the store" in message
 
 
 def test_paths_of_a_snapshot_of_a_folder_count_with_that_folders_path(runner: CommandRunner, tmp_path: Path) -> None:
@@ -430,7 +430,7 @@ def test_a_baseline_that_repeats_a_large_file_beyond_the_free_space_is_refused(
         tree = batch.blob(encode_tree([TreeEntry(name, stat.S_IFREG | 0o644, hasher.blob_id()) for name in names]))
         tree = batch.blob(encode_tree([TreeEntry(name, FOLDER, tree) for name in names]))
         export_with_baseline(journal, batch, tree, tmp_path / "forged")
-    free = r"it would write 24159191040000 bytes, but only \d+ are free there; import it without files"
+    free = r"it would write 24159191040000 bytes, but only \d+ are free there\. To import only the store, without files"
     assert re.search(free, refusal_of(tmp_path / "forged", tmp_path))
 
 

@@ -56,6 +56,32 @@ def test_clone_of_a_history_with_setuid_says_that_its_file_has_none(runner: Comm
     assert cas("push", folder=clone).status == 0
 
 
+def test_clone_makes_the_folders_above_and_leaves_nothing_where_it_is_refused(
+    runner: CommandRunner, tmp_path: Path
+) -> None:
+    runner.write("a", b"one\n")
+    url = f"file://{tmp_path}/bucket"
+    runner.done("remote", "add", "backup", url)
+    runner.done("push")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/file").touch()
+    before = sorted(tmp_path.rglob("*"))
+    for name, why in (("full", "Already exists"), ("full/.cas/x/y", "Path is reserved"), ("full/file/x", "")):
+        ran = cas("clone", url, name, folder=tmp_path)
+        assert ran.status == 1
+        assert why in ran.said
+        assert sorted(tmp_path.rglob("*")) == before
+    pushed = next(tmp_path.glob("bucket/stores/*/objects/*"))
+    kept = pushed.read_bytes()
+    pushed.write_bytes(b"x" * len(kept))
+    assert cas("clone", url, "x/y/z", folder=tmp_path).status == 1
+    assert (tmp_path / "x/y/z.incoming").is_dir()  # the next try goes on there
+    pushed.write_bytes(kept)
+    assert cas("clone", url, "x/y/z", folder=tmp_path).status == 0
+    assert sorted(path.name for path in (tmp_path / "x/y").iterdir()) == ["z"]
+    assert cas("fsck", folder=tmp_path / "x/y/z").status == 0
+
+
 def test_purge_in_the_bucket_says_what_may_keep_the_bytes(runner: CommandRunner, tmp_path: Path) -> None:
     runner.write("a.txt", b"one\n")
     runner.done("remote", "add", "backup", f"file://{tmp_path}/bucket")

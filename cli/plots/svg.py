@@ -52,7 +52,7 @@ svg{color-scheme:light dark;--ground:#fff;--ink:#1d2026;--soft:#5b6270;--line:#d
 @media (prefers-color-scheme:dark){svg{--ground:#16181d;--ink:#e6e8ec;--soft:#a2a9b6;--line:#3a3f49;
 --accepted:#6ea8ff;--pending:#d9a63c;--rejected:#f08a80;--away:#a2a9b6}}
 text{font:11px system-ui,sans-serif;fill:var(--soft)}
-.title{font-size:13px;font-weight:600;fill:var(--ink)}
+.title{font-size:13px;font-weight:600;fill:var(--ink)}#untitled:target~.title{display:none}
 .ground{fill:var(--ground)}.level{stroke:var(--line)}.zero{stroke:var(--soft)}
 .curve{fill:none;stroke:var(--accepted);stroke-width:1.5}
 .accepted{fill:var(--accepted)}.pending{fill:url(#pending)}.rejected{fill:url(#rejected)}.away{fill:url(#away)}
@@ -71,7 +71,10 @@ _PATTERNS: Final = (
 
 
 def drawing(title: str, summary: str, body: Iterable[str], height: int) -> bytes:
-    """Return a whole document: a title above what `body` draws, and the summary for screen readers."""
+    """Return a whole document: a title above what `body` draws, and the summary for screen readers.
+
+    At the address `#untitled`, the title is left out: for a page that has it as a heading.
+    """
     shown = text(8, 20, beginning_of(visible(title), _TITLE_COLUMNS), kind="title")
     wide, high = round(WIDTH * _SHOWN_AT_ONCE), round(height * _SHOWN_AT_ONCE)
     box = f'viewBox="0 0 {WIDTH} {height}" width="{wide}" height="{high}"'
@@ -82,7 +85,7 @@ def drawing(title: str, summary: str, body: Iterable[str], height: int) -> bytes
         f'<desc id="summary">{_escaped(summary)}</desc>',
         f"<style>{_STYLE}</style>",
         f"<defs>{_PATTERNS}</defs>",
-        f'<rect class="ground" width="{WIDTH}" height="{height}"/>',
+        f'<rect id="untitled" class="ground" width="{WIDTH}" height="{height}"/>',
         shown,
         *body,
         "</svg>",

@@ -73,7 +73,7 @@ def rejection(server: ServerState, fields: Fields) -> Json:
     """Answer with what a rejection of a change would do."""
     key = fields.key("key")
     with server.workspace() as workspace:
-        return rejected_change(workspace, _shown(server, workspace, fields), key)
+        return rejected_change(server, workspace, _shown(server, workspace, fields), key)
 
 
 def edits(server: ServerState, fields: Fields) -> Json:

@@ -108,7 +108,7 @@ export async function redo() {
 
 function isReadOnly() {
   const why = state.queue?.read_only ?? "";
-  if (why) say(`Nothing can be decided here. ${why}`, { is_failure: true });
+  if (why) say(why, { is_failure: true });
   return Boolean(why);
 }
 

@@ -9,7 +9,7 @@ import { DiffView } from "./diff_view.js";
 import { Icon } from "./icons.js";
 import { askWhole, ownTurn, showEdits, splitCurrent } from "./keys.js";
 import { Menu } from "./menu.js";
-import { Middle, sessionName } from "./queue.js";
+import { Middle, runningChecks, sessionName } from "./queue.js";
 import { drawIn, goTo, has_columns, move, pick, pickedRows, redraw, seeCurrent } from "./review.js";
 import { blameAddress, timelineAddress } from "./routes.js";
 import { secret } from "./secret.js";
@@ -41,7 +41,7 @@ export function FileScreen() {
       ${is_here && file && html`${!has_columns.matches && html`<${WhyLine} />`}<${Notes} file=${file} />`}
       ${is_rendered && html`<iframe class="rendered" sandbox="" title=${`${file.name} rendered, before and after`}
         src=${address("/rendered", { document, turn, secret: secret() })}></iframe>`}
-      <div key=${`${document}:${turn}`} class="code" ref=${body} hidden=${is_rendered || (!is_here && !!file_error)}></div>
+      <div key=${`${document}:${turn}`} class="code" data-far=${is_here && file && file.total > 9_999 ? "" : null} ref=${body} hidden=${is_rendered || (!is_here && !!file_error)}></div>
     </div>
     ${is_here && file && html`<${PhoneBar} file=${file} />`}
   </main>`;
@@ -77,7 +77,7 @@ function FileHead({ file }) {
     <span class="grow"></span><span class="phone-only"><${Progress} /></span>
     ${isRenderable(file) && html`<button type="button" class="b plain desk more" aria-pressed=${state.tab === "rendered"} onClick=${switch_rendered}>Rendered</button>`}
     <a class="b plain desk more" href=${blameAddress(file.path)}>Blame</a><a class="b plain desk more" href=${timelineAddress(file.path)}>Timeline</a>
-    <span class="pair split-choice desk" role="group" aria-label="How old and new are shown">${viewed("unified", "Unified")}${viewed("split", "Side by side")}</span>
+    <span class="switch split-choice desk" role="group" aria-label="How old and new are shown">${viewed("unified", "Unified")}${viewed("split", "Side by side")}</span>
     <${Menu} label="More to do with this file" icon="more" items=${items} /></header>`;
 }
 
@@ -100,7 +100,7 @@ function ChangeBar({ file }) {
   const why = readOnly() || (change.verdict ? `It is ${change.verdict}.` : "");
   const act = (/** @type {"accept" | "reject"} */ action) => () => decideOn(action, cursor);
   return html`<div class="change-bar" role="group" aria-label="The current change">
-    <div class="what"><b class="of">Change ${cursor + 1} of ${file.all.length}</b>
+    <div class="what"><b class="of">Change ${(cursor + 1).toLocaleString("en")} of ${file.all.length.toLocaleString("en")}</b>
       ${picked ? html`<${PickedWords} />` : html`<span class="dim clip">${upper(whereOf(change))}</span><span class="more">${change.rows > 0 && html`<${Counts} added=${change.new_count} removed=${change.old_count} />`}</span>`}</div>
     <span class="grow"></span>
     <button class="b icon plain" type="button" aria-label="Previous change" title="Previous change: k" aria-keyshortcuts="k" onClick=${() => move(-1)}><${Icon} name="up" /></button>
@@ -155,7 +155,8 @@ function PhoneBar({ file }) {
   const change = file.all[cursor];
   if (!change) return null;
   const why = readOnly() || (change.verdict ? `It is ${change.verdict}.` : "");
-  return html`<div class="phone-bar" role="group" aria-label="Decide">
+  const checks = state.queue ? runningChecks(state.queue) : [];
+  return html`${checks.length > 0 && html`<ul class="phone-checks" aria-label="Running checks">${checks}</ul>`}<div class="phone-bar" role="group" aria-label="Decide">
     <button type="button" class="b accept" disabled=${!!why} onClick=${() => decideOn("accept", cursor)}><span class="yes"><${Icon} name="check" /></span>Accept</button>
     <button type="button" class="b reject" disabled=${!!why} onClick=${() => decideOn("reject", cursor)}><span class="nay"><${Icon} name="cross" /></span>Reject</button>
     <button type="button" class="b icon" disabled=${!!readOnly()} onClick=${() => commentOn(cursor)} aria-label="Comment"><${Icon} name="say" /></button>
@@ -220,12 +221,12 @@ function Whose({ file, queue }) {
     const unclaimed = edits.filter(({ origin }) => origin === "unattributed").map(({ seq }) => seq);
     await perform("claim", { edits: unclaimed, session: whose ? Number(whose) : null });
   };
-  return html`<form class="note" onSubmit=${claim}>
-    <label>No call of an agent is known to have changed this file. It is the work of
-      <select value=${whose} onChange=${(/** @type {Event} */ event) => choose(/** @type {HTMLSelectElement} */ (event.target).value)}>
+  return html`<form class="note claim" onSubmit=${claim}>
+    <label for="whose">No call of an agent is known to have changed this file. It is the work of</label>
+      <select id="whose" value=${whose} onChange=${(/** @type {Event} */ event) => choose(/** @type {HTMLSelectElement} */ (event.target).value)}>
         <option value="">you</option>
         ${queue.sessions.map((/** @type {Session} */ one) => html`<option value=${one.session}>${sessionName(queue, one.session)}${one.prompt && ` · ${short(one.prompt, 60)}`}</option>`)}
-      </select></label>
+      </select>
     <button type="submit" class="b" disabled=${!!queue.read_only}>Claim</button>
   </form>`;
 }

@@ -7,8 +7,8 @@ import { own, secret } from "./secret.js";
 import { state } from "./state.js";
 import { html, useEffect, useState } from "./vendor/preact-htm.js";
 
-/** A plot with its table. @param {{ name: "store" | "activity" | "file", path?: string }} properties `path`: of the file */
-export function PlotFigure({ name, path }) {
+/** A plot with its table. @param {{ name: "store" | "activity" | "file", path?: string, words?: string }} properties `path`: of the file; `words`: in place of the summary, where the page says that already */
+export function PlotFigure({ name, path, words }) {
   const [plot, show] = useState(/** @type {Plot | null} */ (null));
   const version = state.queue?.version;
   useEffect(() => {
@@ -16,8 +16,8 @@ export function PlotFigure({ name, path }) {
     answered.then(async (answer) => show(answer.ok ? await answer.json() : null), () => undefined);
   }, [name, path, version]);
   return plot && html`<figure class="figure">
-    <figcaption><h2>${plot.title}</h2><p class="dim"><${Prose} text=${plot.summary} /></p></figcaption>
-    <img key=${version} src=${address(`/plots/${name}.svg`, { path, secret: secret() })} alt=${plot.summary} />
+    <figcaption><h2>${plot.title}</h2><p class="dim"><${Prose} text=${words ?? plot.summary} /></p></figcaption>
+    <img key=${version} src=${`${address(`/plots/${name}.svg`, { path, secret: secret() })}#untitled`} alt=${plot.summary} />
     <details><summary>The same as a table</summary><div class="scrolls" tabindex="0" role="group" aria-label=${plot.title}>
       <table class="table"><thead><tr>${plot.columns.map((word) => html`<th scope="col" key=${word}>${word}</th>`)}</tr></thead>
       <tbody>${plot.rows.map((cells, at) => html`<tr key=${at}>${cells.map((cell, column) => html`<td key=${column}>${cell}</td>`)}</tr>`)}</tbody></table></div></details>

@@ -62,7 +62,7 @@ function Head() {
     aria-pressed=${state.arrangement === value} onClick=${() => choose("arrangement", value)}><${Icon} name=${value} /></button>`;
   return html`<div class="queue-head"><span class="field"><${Icon} name="find" />
     <input type="search" ref=${field} value=${state.filter} onInput=${typed} onKeyDown=${pressed} aria-label="Filter the queue" aria-keyshortcuts="/" placeholder="Filter" /></span>
-    <span class="pair" role="group" aria-label="Arrange the queue">${arranged("turns", "By turn")}${arranged("tree", "As folders")}</span></div>`;
+    <span class="switch" role="group" aria-label="Arrange the queue">${arranged("turns", "By turn")}${arranged("tree", "As folders")}</span></div>`;
 }
 
 /** Return the files whose path has a text. @param {readonly Stop[]} stops @param {string} filter */
@@ -74,16 +74,24 @@ function matching(stops, filter) {
 /** The turns, below their sessions. The open file `here` is marked once: in `turn`, else in the first that has it. @param {{ queue: Queue, filter: string, here: number, turn: number | null }} properties */
 function Turns({ queue, filter, here, turn: asked }) {
   const text = filter.trim().toLowerCase();
-  const all = turnStops(queue).map((turn) => {
+  const unattributed = new Set(queue.unattributed);
+  const all = turnStops(queue).map((turn) => (turn.session ? turn : withoutFiles(turn, unattributed))).map((turn) => {
     const is_asked = text && turn.prompt.toLowerCase().includes(text);
     return { ...turn, files: is_asked ? turn.files : matching(turn.files, filter) };
   });
-  const shown = all.filter(({ files }) => files.length || !text);
+  const shown = all.filter(({ files, session }) => files.length || (session && !text));
   if (text && !shown.length) return html`<p class="session">Nothing has “${filter.trim()}” in its path or prompt.</p>`;
   const marked = shown.findIndex(({ turn, files }) => (asked === null || turn === asked) && files.some(({ document }) => document === here));
   return shown.map((turn, at) => html`
     ${turn.session !== shown[at - 1]?.session && html`<${SessionLine} queue=${queue} number=${turn.session} turn=${turn} />`}
     <${TurnFiles} key=${`${turn.session}:${turn.turn}`} turn=${turn} here=${at === marked ? here : 0} filter=${text} />`);
+}
+
+/** Leave out files of a turn, which another section has. @param {TurnStops} turn @param {ReadonlySet<number>} others @returns {TurnStops} */
+function withoutFiles(turn, others) {
+  const files = turn.files.filter(({ document, changes }) => !changes || !others.has(document));
+  const gone = turn.files.reduce((n, { changes }) => n + changes, 0) - files.reduce((n, { changes }) => n + changes, 0);
+  return { ...turn, files, left: turn.left - gone, total: turn.total - gone };
 }
 
 /** Return what a session is called, so that a person can tell it from others. @param {Queue | null} queue @param {number} number @param {string} [client] */
@@ -97,7 +105,7 @@ function SessionLine({ queue, number, turn }) {
   if (!number) return html`<p class="session"><b>No session</b></p>`;
   const session = queue.sessions.find((one) => one.session === number);
   const about = session && session.prompt !== turn.prompt ? session.prompt : "";
-  return html`<p class="session"><b class="clip">${sessionName(queue, number, turn.client)}</b><span class="clip" title=${short(about, 400)}>${short(about, 60)}</span></p>`;
+  return html`<p class="session" title=${short(session?.prompt ?? "", 400)}><b class="clip">${sessionName(queue, number, turn.client)}</b><span class="clip">${short(about, 60)}</span></p>`;
 }
 
 /** One turn with its prompt and files; one in which all is decided is a line. @param {{ turn: TurnStops, here: number, filter: string }} properties */
@@ -115,7 +123,7 @@ function TurnFiles({ turn, here, filter }) {
   const progress = decided ? `${decided.toLocaleString("en")} of ${turn.total.toLocaleString("en")}` : counted(turn.left, "change");
   return html`<section class="turn" aria-label=${number === null ? prompt : `Turn ${number}`}>
     <div class="turn-head"><h3 title=${title}>${short(prompt, 280)}</h3>
-    <span class="meta"><span>${number !== null && `Turn ${number} · `}<time title=${clock(turn.timestamp)}>${clockOrDay(turn.timestamp)}</time>${turn.running && html` · <span class="running">running</span>`}</span><span>${progress}</span></span></div>
+    <span class="meta"><span>${number !== null && html`Turn ${number} · <time title=${clock(turn.timestamp)}>${clockOrDay(turn.timestamp)}</time>`}${turn.running && html` · <span class="running">running</span>`}</span><span>${progress}</span></span></div>
     ${rows}</section>`;
 }
 
@@ -201,10 +209,11 @@ function warning(words, key = "") {
   return html`<li class="notice" key=${key}><${Icon} name="warn" /><span>${words}</span></li>`;
 }
 
-/** What is wrong with the store or a file, above the queue. @param {{ queue: Queue }} properties */
+/** Whose changes these are, and what is wrong with the store or a file, above the queue. @param {{ queue: Queue }} properties */
 function Faults({ queue }) {
   const faults = queue.unreadable.map((sentence) => warning(sentence));
-  if (queue.read_only) faults.unshift(warning(html`<b>Nothing can be decided here.</b> ${queue.read_only}`));
+  if (queue.elsewhere) faults.unshift(html`<li class="notice calm" key="elsewhere"><span>These are changes in <b>${queue.elsewhere}</b>. What you decide is carried out there.</span></li>`);
+  if (queue.read_only) faults.unshift(warning(queue.read_only));
   return faults.length > 0 && html`<ul class="notices" aria-label="Faults">${faults}</ul>`;
 }
 
@@ -217,10 +226,7 @@ function Notices({ queue }) {
   for (const { client, tool, names } of queue.running_calls) {
     note(html`<b>${client || "An agent"}</b> runs ${tool || "a tool"}${names.length ? ` on ${names.slice(0, 3).join(", ")}` : ""}.`);
   }
-  for (const command of queue.checks) {
-    note(html`Checking with <code>${command}</code> before it is decided …
-      <span class="acts"><button type="button" class="b" onClick=${() => post("stop_checks", {})}>Stop it</button></span>`);
-  }
+  notices.push(...runningChecks(queue));
   for (const { id, names } of queue.waiting) {
     const send = (/** @type {"now" | "cancel"} */ what) => () => perform("waiting", { id, do: what });
     note(html`A rejection in ${names.join(", ")} waits for the end of the turn.
@@ -236,6 +242,12 @@ function Notices({ queue }) {
   if (queue.away) note(html`${counted(queue.away, "edit")} ${queue.away === 1 ? "is" : "are"} away: git put other content there. ${queue.away === 1 ? "It comes" : "They come"} back with it.`);
   if (queue.external_changes.length > 20) warn(`${counted(queue.external_changes.length - 20, "more file")} changed outside.`);
   return notices.length > 0 && html`<ul class="notices meanwhile" aria-label="Notices">${notices}</ul>`;
+}
+
+/** The checks that run before a decision, each with a button that stops them. @param {Queue} queue */
+export function runningChecks(queue) {
+  return queue.checks.map((command) => html`<li class="notice calm" key=${command}><span>Checking with <code>${command}</code> before it is decided …
+    <span class="acts"><button type="button" class="b" onClick=${() => post("stop_checks", {})}>Stop it</button></span></span></li>`);
 }
 
 /** Files that several sessions have changed, in one sentence. @param {Queue} queue */

@@ -8,7 +8,7 @@ import { ConflictSheet } from "./conflict_sheet.js";
 import { Dialog } from "./dialog.js";
 import { EditsSheet } from "./edits_sheet.js";
 import { KeysSheet } from "./keys_sheet.js";
-import { Lines } from "./lines.js";
+import { Lines, Prose } from "./lines.js";
 import { MessagesSheet } from "./messages.js";
 import { SplitSheet } from "./split_sheet.js";
 import { set, state } from "./state.js";
@@ -92,7 +92,7 @@ function Confirm({ sheet: { outcome, again } }) {
 function Unchecked({ sheet: { outcome } }) {
   const foot = html`<span class="grow"></span><button type="button" class="b main" onClick=${closeSheet}>Close</button>`;
   return html`<${Dialog} title="The check failed" close=${closeSheet} foot=${foot}>
-    <p>${outcome.message}</p>
+    <p><${Prose} text=${outcome.message} /></p>
     ${outcome.output.length > 0 && html`<pre class="output" tabindex="0" aria-label="The end of its output">${outcome.output.join("\n")}</pre>`}
   <//>`;
 }

@@ -22,7 +22,7 @@ export function StoreScreen() {
     ${store && html`
       <dl class="figures">${store.facts.map(({ name, value }) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
       <section aria-label="What can be freed"><h2>What can be freed</h2><p><${Prose} text=${store.gc} /></p></section>
-      <${PlotFigure} name="store" />
+      <${PlotFigure} name="store" words="The curve shows when the bytes that are here now were added, and the column how many these are." />
       <${PlotFigure} name="activity" />
     `}
   </div></main>`;

@@ -30,6 +30,8 @@ export interface Queue {
   /** Changes with every record and decision; also sent by /api/events. */
   version: string;
   root: string;
+  /** The other store whose changes these are; "": they are this one's. */
+  elsewhere: string;
   /** Why nothing can be decided; "": it can. */
   read_only: string;
   /** Number of the newest decision that can be undone; 0: there is none. */

@@ -44,7 +44,7 @@ function Why() {
   const steps = change.before.flatMap((seq) => (file.edits[seq] ? [file.edits[seq]] : []));
   return html`<div class="why-body">
     ${change.writers.map((writer, at) => html`<${Asked} key=${`${change.key} ${at}`} file=${file} change=${change} writer=${writer} is_first=${at === 0} />`)}
-    ${change.verdict && html`<section><h2>Decided</h2><p>You ${change.verdict} it. <kbd>u</kbd> undoes the newest decision; Reopen is in its heading.</p></section>`}
+    ${change.verdict && html`<section><h2>Decided</h2><p>${state.queue?.elsewhere ? `It is ${change.verdict}. ${state.queue.elsewhere} carries that out.` : html`You ${change.verdict} it. <kbd>u</kbd> undoes the newest decision; Reopen is in its heading.`}</p></section>`}
     ${!change.verdict && html`<section class="rejecting"><h2>If you reject it</h2>${rejection ? html`<${Along} rejection=${rejection} />` : html`<p>${rejectionWords(change)}</p>`}</section>`}
     ${steps.length > 0 && html`<section><h2>These lines before</h2><ol class="steps">${steps.slice(0, MOST_STEPS).map((edit) => html`<li key=${edit.seq}><${Step} edit=${edit} /></li>`)}</ol></section>`}
     ${change.comments.length > 0 && html`<section><h2>Comments</h2><p>${counted(change.comments.length, "comment")}, ${listed([...new Set(change.comments.map((/** @type {Comment} */ one) => one.state))])}.</p></section>`}

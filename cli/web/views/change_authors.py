@@ -12,7 +12,7 @@ from objstore import Action, CasError, Conflicted, Decided, Status, Unit, counte
 if TYPE_CHECKING:
     from objstore import EditView, NetChange, NetFile, Workspace
 
-__all__ = ["FileAuthors", "rejection_shape"]
+__all__ = ["FileAuthors", "rejection_of", "rejection_shape"]
 
 Shape = dict[str, Any]
 
@@ -107,25 +107,26 @@ def rejection_shape(workspace: "Workspace", change: "NetChange", together: "Sequ
     try:
         outcome = workspace.decide(Action.REJECT, sorted(own), who=reviewer(), dry_run=True)
     except (CasError, OSError) as error:
-        return _rejection(workspace, visible(str(error)))
+        return rejection_of(workspace, visible(str(error)))
     match outcome:
         case Decided():
             others = [unit for unit, _ in outcome.verdicts if unit not in own]
             words = f"{counted_edits(others, _accepted(workspace, others))} would go along." if others else ""
-            return _rejection(workspace, words or "Nothing else goes along.", goes_along=others)
+            return rejection_of(workspace, words or "Nothing else goes along.", goes_along=others)
         case Conflicted():
             others = [unit for unit in outcome.reject_first if unit.seq not in outcome.outside]
             words = f"{counted_edits(others, _accepted(workspace, others))} would have to go too: built on this."
             if not others:
                 words = f"{counted(len(outcome.conflicts), 'conflict')} would be in the way."
-            return _rejection(workspace, words, needed_by=others)
+            return rejection_of(workspace, words, needed_by=others)
         case _:
-            return _rejection(workspace, "The file differs from its recorded state; the page would ask first.")
+            return rejection_of(workspace, "The file differs from its recorded state; the page would ask first.")
 
 
-def _rejection(
+def rejection_of(
     workspace: "Workspace", words: str, *, goes_along: Iterable[Unit] = (), needed_by: Iterable[Unit] = ()
 ) -> Shape:
+    """Return what a rejection would do, in the page's shape. `words`: in a sentence."""
     units = [*goes_along, *needed_by]
     seqs = list(dict.fromkeys(unit.seq for unit in units))[:_MOST_EDITS]
     return {

@@ -11,7 +11,7 @@ from cli.web.diff_rows.net_rows import CONTEXT, DiffRows, is_whitespace_only
 from cli.web.request_fields import NotThere
 from cli.web.server_state import ServerState, ShownChange
 from cli.web.shapes import at_path, file_shape, units_named
-from cli.web.views.change_authors import FileAuthors, rejection_shape
+from cli.web.views.change_authors import FileAuthors, rejection_of, rejection_shape
 from objstore import (
     DocumentId,
     NoSuchName,
@@ -133,10 +133,13 @@ def file_view(server: ServerState, workspace: "Workspace", shown: ShownFile, fir
     }
 
 
-def rejected_change(workspace: "Workspace", shown: ShownFile, key: bytes) -> Shape:
+def rejected_change(server: "ServerState", workspace: "Workspace", shown: ShownFile, key: bytes) -> Shape:
     """Return what a rejection of a change of a file would do. Raises NotThere if the file has no such change."""
     if key not in shown.keys:
         raise NotThere("This change is not as shown any more.")
+    if server.elsewhere is not None:
+        title = server.elsewhere.title
+        return rejection_of(workspace, f"{title} carries it out, and says then what went along or why it could not.")
     change = shown.file.changes[shown.keys.index(key)]
     return rejection_shape(workspace, change, [shown.file.changes[at] for at in change.shares_with])
 

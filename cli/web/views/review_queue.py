@@ -83,6 +83,7 @@ def queue_shape(server: ServerState, workspace: "Workspace", version: str) -> Sh
     return {
         "version": version,
         "root": shown_name(root) if elsewhere is None else elsewhere.title,
+        "elsewhere": "" if elsewhere is None else elsewhere.title,
         "read_only": server.read_only(),
         "undo": in_force[0].number if in_force else 0,
         "changes": changes,

@@ -59,12 +59,14 @@ def decided_text(
     dry_run: bool,
     files: Sequence[str] = (),
     says_unchanged: bool = True,
+    subject: str = "",
 ) -> Iterator[bytes]:
     """Yield what a decision changed: the units, the files, and what was recorded on the way.
 
     `files`: the files of the edits, if the line should name them. `says_unchanged`: say so if no file changed.
+    `subject`: what was decided on, in place of the names of edits and hunks ("": these).
     """
-    words = outcome_words(outcome, edit, shown_name, dry_run=dry_run, files=files)
+    words = outcome_words(outcome, edit, shown_name, dry_run=dry_run, files=files, subject=subject)
     if dry_run:
         yield screen.line("Dry run: nothing was changed.")
     for sentence in (words.done, *words.along):

@@ -203,11 +203,15 @@ class ReviewDialogue:
         self._ask("Keep (record it and continue), discard (restore the recorded state), or abort? [K/d/a]")
         return choices.get(self._key(), OnExternal.ABORT)
 
-    def _note(self, units: Sequence[Unit], outcome: Decided, changes: int) -> None:
-        """Report a decision on so many changes of the review, and remember how to undo it."""
+    def _note(self, units: Sequence[Unit], outcome: Decided, changes: int, subject: str) -> None:
+        """Report a decision on so many changes of the review, and remember how to undo it.
+
+        `subject`: what it is on, in place of the names of edits and hunks ("": these).
+        """
         says_unchanged = outcome.action is not Action.ACCEPT  # most accepts leave files as they are
         edit = self._workspace.history.edit
-        self._write(decided_text(outcome, edit, self._screen, dry_run=False, says_unchanged=says_unchanged))
+        told = decided_text(outcome, edit, self._screen, dry_run=False, says_unchanged=says_unchanged, subject=subject)
+        self._write(told)
         step = Step(units=tuple(units), decision=outcome.number, verdicts=outcome.verdicts, changes=changes)
         self._steps.append(step)
 

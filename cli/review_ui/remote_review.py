@@ -10,7 +10,7 @@ from cli.review_ui.review import Act, Review, Same, Select
 from cli.screen.keyboard import Keyboard
 from cli.screen.terminal import Screen
 from cli.selection.elsewhere import BECOMES, Elsewhere
-from objstore import Action, Decided, Status, Unit
+from objstore import Action, Decided, Status, Unit, decided_words
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -77,7 +77,9 @@ class RemoteReview(Review):
             notices=(),
         )
 
-    def _note(self, units: Sequence[Unit], outcome: Decided, changes: int) -> None:
+    def _note(self, units: Sequence[Unit], outcome: Decided, changes: int, subject: str) -> None:
+        if subject:
+            self._say(f"{decided_words(outcome.action, subject)}.")
         self._steps.append(Step(units=tuple(units), decision=0, verdicts=outcome.verdicts, changes=changes))
 
     def _statuses(self, units: Iterable[Unit]) -> dict[Unit, Status]:

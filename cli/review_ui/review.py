@@ -36,6 +36,7 @@ from objstore import (
     Selection,
     Status,
     Unit,
+    changes_counted,
 )
 
 if TYPE_CHECKING:
@@ -290,8 +291,13 @@ class Review(ReviewDialogue):
         outcome = self._resolved(action, dict.fromkeys(stop.units, Status.PENDING), reason=reason)
         return self._concluded(outcome, stop)
 
-    def _concluded(self, outcome: "DecisionOutcome | None", stop: Stop, touched: Sequence[Stop] = ()) -> Where:
-        """Report the outcome of a decision on a stop, or on those it touched, and return where that leads."""
+    def _concluded(
+        self, outcome: "DecisionOutcome | None", stop: Stop, touched: Sequence[Stop] = (), subject: str = ""
+    ) -> Where:
+        """Report the outcome of a decision on a stop, or on those it touched, and return where that leads.
+
+        `subject`: what it is on ("": the edits and hunks that it decided on).
+        """
         match outcome:
             case Decided():
                 before = self._decided_units()
@@ -303,7 +309,7 @@ class Review(ReviewDialogue):
                 ]
                 verdicts = {unit for unit, _ in outcome.verdicts}
                 where = stop.key if verdicts.intersection(stop.key) else sorted(verdicts)
-                self._note(where, outcome, sum(len(each.changes) for each in done))
+                self._note(where, outcome, sum(len(each.changes) for each in done), subject)
                 for each in touched or (stop,):
                     if each.unit is None or not self._is_part(each):
                         self._decided.append((each.whole if each.unit else each.units, len(each.changes) or 1))
@@ -352,10 +358,15 @@ class Review(ReviewDialogue):
         if turn:
             prompts = [quoted_prompt(each.prompt, PROMPT_USED) for each in report.turns if each.number == turn]
             what = "".join([f"Turn {turn}", *prompts])
-        return self._grouped(stop, rejected.units, accepted, what)
+        return self._grouped(stop, rejected.units, accepted, what, turn)
 
-    def _grouped(self, stop: Stop, units: Mapping[Unit, Status], accepting: "Selected | None", what: str) -> Where:
-        """Decide on units once all of them were on the screen; `accepting`: what an accept concerns (None: all)."""
+    def _grouped(
+        self, stop: Stop, units: Mapping[Unit, Status], accepting: "Selected | None", what: str, turn: int = 0
+    ) -> Where:
+        """Decide on units once all of them were on the screen; `accepting`: what an accept concerns (None: all).
+
+        `turn`: the whole of which they are (0: of none).
+        """
         pending = {unit for unit, status in units.items() if status is Status.PENDING}
         accepted = {unit: status for unit, status in units.items() if status is Status.ACCEPTED}
         touched = [
@@ -381,11 +392,14 @@ class Review(ReviewDialogue):
         if action is Action.ACCEPT and accepting is not None and accepting.unreviewed:
             self._say(f"review.always asks for a look at each of {', '.join(map(shown_name, accepting.unreviewed))}.")
         outcome = self._resolved(action, chosen) if chosen else NothingToDo()
-        where = self._concluded(outcome, stop, touched)
+        on = [each for each in touched if not chosen.keys().isdisjoint(each.units)]
+        names = list(dict.fromkeys(shown_name(each.file.path) for each in on))
+        subject = changes_counted(sum(len(each.changes) or 1 for each in on), names, turn=turn)
+        where = self._concluded(outcome, stop, touched, subject)
         if isinstance(outcome, Decided):
             self._is_group = True
-            undoes = "" if "u" in self.left_out else "; u undoes that"
-            self._say(f"{action.value.capitalize()}ed {changes}{undoes}.")
+            if "u" not in self.left_out:
+                self._say("u undoes that.")
         return where
 
     def _shown_all(self, stops: Sequence[Stop]) -> bool:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from cli.app.invocation import reviewer
 from cli.render.outcomes import shown_units
-from cli.render.status import counted
 from cli.screen.terminal import shown_name, visible
 from cli.selection.elsewhere import BECOMES
 from cli.web.decisions.outcomes import WayOut, done_shape, outcome_of, overtaken, shown_outcome
@@ -27,6 +26,7 @@ from objstore import (
     Status,
     Unit,
     broken_words,
+    changes_counted,
     counted_edits,
     decided_words,
     replace,
@@ -324,12 +324,7 @@ def _subject(request: DecisionRequest, touched: "Touched") -> str:
     """Return what a decision is on, as a person counts: changes; "" if it names single hunks."""
     count = sum(len(changes) for _, changes in touched)
     names = [shown_name(os.path.basename(file.path)) for file, changes in touched if changes]  # noqa: PTH119 -- as everywhere for names on disk
-    if not count:
-        return ""
-    where = f"in {names[0]}" if len(names) == 1 else f"in {len(names)} files"
-    if request.selection.turns:
-        where = f"of turn {request.selection.turns[0]}"
-    return f"{counted(count, 'change')} {where}"
+    return changes_counted(count, names, turn=next(iter(request.selection.turns), 0))
 
 
 def _unshown(workspace: "Workspace", request: DecisionRequest, found: Resolved, touched: "Touched") -> Shape | None:

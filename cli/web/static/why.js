@@ -27,7 +27,7 @@ export function WhyLine() {
   if (!file || !change) return null;
   const [first, ...rest] = authorsOf(file, change);
   return html`<details class="why-line"><summary><${Icon} name="down" />
-    <span class="clip">${first ? html`<b>${first.turn ? `Turn ${first.turn}` : first.who}</b>${first.prompt && ` · ${short(first.prompt, 400)}`}` : html`<b>${change.verdict ?? "Unattributed"}</b>`}</span>
+    <span class="clip">${first ? html`<b>${first.turn ? `Turn ${first.turn}` : first.origin === "unattributed" ? WROTE.unattributed : first.who}</b>${first.prompt && ` · ${short(first.prompt, 400)}`}` : html`<b>${change.verdict ?? "Unattributed"}</b>`}</span>
     <span class="grow"></span>${rest.length > 0 && html`<span class="tag">and ${listed(rest.map(({ turn, who }) => (turn ? `turn ${turn}` : who)))}</span>`}</summary><${Why} /></details>`;
 }
 
@@ -64,7 +64,7 @@ function Asked({ file, change, writer, is_first }) {
   const lines = change.writers.length > 1 ? linesOf(file, change, writer) : "";
   return html`<section><h2>${title} ${lines && html`<span class="dim">for ${lines}</span>`}</h2>
     ${author.prompt ? html`<blockquote class=${is_first ? null : "second"}>${prompt}</blockquote>${prompt !== author.prompt && html`<button type="button" class="b plain" onClick=${() => show(true)}>Show all of the prompt</button>`}` : !author.turn && author.origin === "unattributed" && html`<p class="dim">No call of an agent is known to have made it.</p>`}
-    <dl class="facts"><dt>${author.session ? "Session" : "By"}</dt><dd>${author.who}${author.model && ` · ${author.model}`}</dd>
+    <dl class="facts">${author.origin !== "unattributed" && html`<dt>${author.session ? "Session" : "By"}</dt><dd>${author.who}${author.model && ` · ${author.model}`}</dd>`}
       <dt>Written</dt><dd><time title=${clock(author.timestamp)}>${clockOrDay(author.timestamp)}</time>, ${writer.edits.length === 1 ? "edit" : "edits"} ${listed(writer.edits.slice(0, 6).map(String))}${writer.edits.length > 6 && " …"}</dd></dl></section>`;
 }
 

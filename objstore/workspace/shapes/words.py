@@ -28,6 +28,7 @@ __all__ = [
     "also_decided",
     "broken_words",
     "change_words",
+    "changes_counted",
     "decided_words",
     "distinct_conflicts",
     "effect_words",
@@ -107,6 +108,17 @@ def outcome_words(
 def decided_words(action: Action, subject: str) -> str:
     """Return what was decided on, without a full stop, such as `Rejected 3 changes in a.py`."""
     return f"{_DONE[action]} {subject}"
+
+
+def changes_counted(changes: int, files: Sequence[str], *, turn: int = 0) -> str:
+    """Return what a decision is on, as a person counts: `3 changes in a.py`, `in 2 files`, `of turn 4`; "": on none.
+
+    `files`: the names of those with the changes, as a surface shows them. `turn`: the whole of it (0: of none).
+    """
+    if not changes:
+        return ""
+    where = f"of turn {turn}" if turn else f"in {files[0]}" if len(files) == 1 else f"in {len(files)} files"
+    return f"{changes} change{'' if changes == 1 else 's'} {where}"
 
 
 def also_decided(outcome: Decided, edit: Edit) -> list[Unit]:

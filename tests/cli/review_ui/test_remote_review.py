@@ -93,7 +93,7 @@ def test_review_of_one_edit_and_of_a_file_of_another_store(lap: CommandRunner, t
         press(terminal, "f", GROUP)
         terminal.type("a")
         said = terminal.wait_for(r"go on with them \[j\], or end.*\] $")
-        assert "Accepted 2 changes in 1 file." in said
+        assert "Accepted 2 changes in a.txt." in said
         assert "undo" not in said.rpartition("Nothing of these")[2]
         terminal.type("q")
         terminal.wait_for(r"2 changes accepted.*1 other change is\.")

@@ -492,7 +492,9 @@ def test_a_decision_on_the_last_file_can_be_undone(with_cancelled: CommandRunner
     with review("a") as terminal:
         terminal.wait_for(prompt("2:1", "3:1"))
         assert "File a: 2 changes in 1 file. " in press(terminal, "f", GROUP)
-        assert "Rejected 2 changes in 1 file; u undoes that." in press(terminal, "x", AT_THE_END)
+        shown = press(terminal, "x", AT_THE_END)
+        assert "Rejected 2 changes in a.\n" in shown
+        assert "u undoes that.\n" in shown
         assert with_cancelled.bytes("a") == FIRST
         press(terminal, "u", prompt("2:1", "3:1"))
         assert with_cancelled.bytes("a") == now
@@ -512,7 +514,7 @@ def test_a_group_decision_shows_what_is_left(history: CommandRunner, review: Rev
         press(terminal, "q", prompt("4:0"))
         press(terminal, "f", GROUP)
         shown = press(terminal, "a", prompt("2:1", "3:1"))
-        assert "Accepted 1 change in 1 file; u undoes that." in shown
+        assert "Accepted 1 change in b.\nu undoes that.\n" in shown
         press(terminal, "q", "1 change accepted, 0 changes rejected, 2 changes left pending in 1 file")
     assert history.statuses()["2:1"] is PENDING
 

@@ -44,7 +44,10 @@ def test_what_another_store_has_is_shown_and_decided_once_where_the_files_are(
 ) -> None:
     queue = server.queue()
     assert (queue["root"], queue["changes"], queue["external_changes"]) == ("desk (team)", 2, [])
+    assert queue["elsewhere"] == "desk (team)"
     first, second = server.keys("a.txt")
+    document = queue["files"][0]["document"]
+    assert server.get("/api/rejection", document=document, key=first)["words"].startswith("desk (team) carries it out")
     own = files(runner.folder)
 
     rejected = server.decide("reject", keys=[first], reason="Not in capitals.")

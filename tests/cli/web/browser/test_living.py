@@ -203,6 +203,9 @@ def test_a_check_is_shown_where_it_was_asked_for_and_can_be_stopped_there(
     review.file("README.md")
     review.press("x")
     expect(review.page.locator(".notices")).to_contain_text("Checking with echo waiting; sleep 1000")
+    review.page.set_viewport_size({"width": 390, "height": 844})  # a phone shows no queue next to the file
+    expect(review.page.locator(".notices")).to_be_hidden()
+    expect(review.page.get_by_role("list", name="Running checks")).to_contain_text("Checking with echo waiting")
     review.page.get_by_role("button", name="Stop it").click()
     expect(review.sheet).to_contain_text("was stopped on a copy of what this would leave")
     expect(review.sheet).to_contain_text("waiting")

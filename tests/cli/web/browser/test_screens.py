@@ -225,6 +225,8 @@ def test_side_by_side_is_a_choice_and_needs_1100_pixels(only_read: ReviewServer,
     review.page.get_by_role("button", name="Side by side").click()
     expect(review.page.locator(".r.pair").first).to_be_visible()
     assert review.top(removed) == review.top(inserted)
+    drawn = "rows => new Set(rows.map((row) => getComputedStyle(row).borderBottomWidth))"
+    assert review.page.locator(".r.pair").evaluate_all(f"rows => [...({drawn})(rows)]") == ["0px"]
     review.page.set_viewport_size({"width": 1099, "height": 900})
     expect(review.page.locator(".r.pair")).to_have_count(0)
     assert review.top(removed) < review.top(inserted)
@@ -400,7 +402,12 @@ def test_whose_an_unattributed_edit_is_can_be_said(
     agent.stop()
     review = opened(serve(project))
     whose = review.page.locator("section", has_text="Whose are these?")
+    expect(review.page.locator(".queue a.row[title='who.txt']")).to_have_count(1)
     whose.get_by_role("link", name="who.txt").click()
+    review.page.set_viewport_size({"width": 390, "height": 844})
+    form = review.page.locator("form.claim")
+    assert form.evaluate("form => [...form.children].every(({ offsetLeft: x, offsetWidth: w }) => x + w <= 390)")
+    review.page.set_viewport_size({"width": 1440, "height": 900})
     review.page.get_by_role("combobox").select_option("codex 2 · Let shipping depend on the country.")
     review.page.get_by_role("button", name="Claim").click()
     expect(whose).to_have_count(0)

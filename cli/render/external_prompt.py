@@ -3,11 +3,9 @@
 Without a terminal, the refusal shows how the changes begin, and what breaks is said after the decision.
 """
 
-import stat
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, Protocol
 
 import click
@@ -34,6 +32,9 @@ __all__ = ["external_diff", "external_sides", "refuse", "settled"]
 
 _LINES_SHOWN: Final = 20
 """Lines of the diffs of all changes from outside that a refusal shows."""
+
+_SPECIAL: Final = {"named pipe", "socket", "device"}
+"""What in the place of a file is in the way of every decision: no scan records it."""
 
 
 class Decide(Protocol):
@@ -86,7 +87,7 @@ def refuse(
     These are on stderr, and only there if `settled` has not shown the diffs already. Arguments as of `settled` and
     `external_refusal`.
     """
-    in_the_way = [(change.path, kind) for change in changes if (kind := _special_file(workspace, change.path))]
+    in_the_way = [(change.path, change.taken_by) for change in changes if change.taken_by in _SPECIAL]
     if in_the_way:
         path, kind = in_the_way[0]
         raise click.ClickException(
@@ -101,17 +102,6 @@ def refuse(
         if next(lines, None) is not None:
             click.echo("...", err=True)
     raise click.ClickException(external_refusal(changes, program))
-
-
-def _special_file(workspace: "Workspace", path: str) -> str:
-    """Return what is at a path if it is neither a file, a link nor a folder; "" otherwise."""
-    try:
-        kind = stat.S_IFMT((Path(workspace.root) / path).lstat().st_mode)
-    except OSError:
-        return ""
-    return {stat.S_IFIFO: "named pipe", stat.S_IFSOCK: "socket", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}.get(
-        kind, ""
-    )
 
 
 def external_diff(workspace: "Workspace", change: "ExternalChange", screen: Screen) -> Iterator[bytes]:

@@ -210,7 +210,8 @@ def _section(title: str, count: int, rows: Iterable[str], screen: Screen) -> Ite
 def _external(report: StatusReport, screen: Screen) -> Iterator[str]:
     for change in report.external:
         kind = screen.paint(f"{change.word:12}", "red")
-        yield f"{kind}  {shown_name(change.path)}"
+        there = f"  (a {change.taken_by} is there)" if change.taken_by else ""
+        yield f"{kind}  {shown_name(change.path)}{there}"
 
 
 def _markers_line(markers: UnresolvedMarkers) -> str:

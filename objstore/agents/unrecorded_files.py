@@ -75,6 +75,8 @@ def _suspects(journal: Journal, baseline: int) -> list[bytes] | None:
 def _changes(journal: Journal, scan: WorktreeScan) -> Iterator[ExternalChange]:
     """Yield the differences in the folders that are not fully recorded. Files with edits are compared elsewhere."""
     from objstore.agents.detect import folder_differences
+    from objstore.disk.fs.file_state import taken_by
+    from objstore.model.basic_types import is_other_kind
     from objstore.worktree.baseline import KnownStates
     from objstore.worktree.mounts import absent_folders, is_absent
 
@@ -83,6 +85,7 @@ def _changes(journal: Journal, scan: WorktreeScan) -> Iterator[ExternalChange]:
     for row in scan.stat_cache.not_fully_recorded(b""):
         for found in folder_differences(journal, scan, row, known):
             if found.document is None and not is_absent(found.path, absent):
+                is_gone = found.now is None or is_other_kind(found.known, found.now)
                 yield ExternalChange(
                     document=None,
                     path=os.fsdecode(found.path),
@@ -90,4 +93,5 @@ def _changes(journal: Journal, scan: WorktreeScan) -> Iterator[ExternalChange]:
                     recorded_mode=0 if found.known is None else found.known.mode,
                     found=None if found.now is None else found.now.blob,
                     found_mode=0 if found.now is None else found.now.mode,
+                    taken_by=taken_by(journal.tree, found.path) if is_gone else "",
                 )

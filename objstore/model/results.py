@@ -303,6 +303,9 @@ class ExternalChange:
     recorded_mode: int
     found: BlobId | None  # None: the file is gone
     found_mode: int
+    taken_by: str = (
+        ""  # what is there in place of the file, if it is gone or of another kind, as `kind_noun` says; "": nothing
+    )
 
     @property
     def word(self) -> str:

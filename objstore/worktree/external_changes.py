@@ -3,8 +3,8 @@
 import os
 from collections.abc import Iterable
 
-from objstore.disk.fs.confined_path import FileOnDisk
-from objstore.disk.fs.file_state import file_at
+from objstore.disk.fs.confined_path import FileOnDisk, Tree
+from objstore.disk.fs.file_state import file_at, taken_by
 from objstore.model.basic_types import FileState, is_other_kind
 from objstore.model.results import ExternalChange
 from objstore.storage.index.rows import Tip
@@ -21,7 +21,7 @@ def found_changes(journal: Journal, tips: Iterable[Tip]) -> tuple[ExternalChange
             continue
         on_disk = found_at(journal, tip)
         if (None if on_disk is None else on_disk[0]) != tip.state:
-            found.append(external_view(tip, on_disk))
+            found.append(external_view(journal.tree, tip, on_disk))
     return tuple(found)
 
 
@@ -44,7 +44,7 @@ def concerns_disk(journal: Journal, tip: Tip) -> bool:
     return at_path is not None and at_path.document == tip.document
 
 
-def external_view(tip: Tip, found: tuple[FileState, FileOnDisk] | None) -> ExternalChange:
+def external_view(tree: Tree, tip: Tip, found: tuple[FileState, FileOnDisk] | None) -> ExternalChange:
     """Return the view of a change, from what was found at the tip's path (None: nothing)."""
     return ExternalChange(
         document=tip.document,
@@ -53,4 +53,5 @@ def external_view(tip: Tip, found: tuple[FileState, FileOnDisk] | None) -> Exter
         recorded_mode=0 if tip.state is None else tip.state.mode,
         found=None if found is None else found[0].blob,
         found_mode=0 if found is None else found[0].mode,
+        taken_by=taken_by(tree, tip.path) if found is None and tip.state is not None else "",
     )

@@ -82,7 +82,7 @@ export interface Session { session: number; name: string; client: string; prompt
 /** `change`: modified, created, deleted or mode changed. */
 export interface ExternalChange {
   file_path: string; path: Path; name: string; change: string;
-  blob_recorded: string | null; blob_found: string | null; mode_recorded: number | null; mode_found: number | null;
+  taken_by: string | null; blob_recorded: string | null; blob_found: string | null; mode_recorded: number | null; mode_found: number | null;
 }
 export interface Turn {
   turn: number; session: number; conversation_id: string; timestamp: Time; client: string; model: string; prompt: string;

@@ -22,7 +22,7 @@ from objstore.disk.file_changes.hardlinks import FileId, HardLinks, file_id
 from objstore.disk.file_changes.open_dirs import ResolvedPaths
 from objstore.disk.fs.confined_path import FileOnDisk, ResolvedPath, Tree, look_at, open_folder
 from objstore.disk.fs.disk import Disk, MountId, Pieces, is_same_file, mount_of
-from objstore.disk.fs.file_state import contents_below, disk_state, state_at
+from objstore.disk.fs.file_state import contents_below, disk_state, kind_noun, state_at
 from objstore.disk.fs.reserved_names import folded_name, name_on_disk
 from objstore.disk.fs.store_owner import may, owner_of_new, require
 from objstore.model.basic_types import (
@@ -242,7 +242,7 @@ class Transition:
             if stat.S_ISLNK(found.st_mode):
                 raise PathIsSymlink(resolved.path)
             if not stat.S_ISDIR(found.st_mode):
-                raise FileExists(resolved.path, what=_kind_of(found))
+                raise FileExists(resolved.path, what=kind_noun(found.st_mode))
             self._require_folder_may_go(step, resolved)
         else:
             _check_kind(found, step.before, resolved.path)
@@ -740,12 +740,6 @@ def _collecting_failures(step: FileStep, failed: list[str]) -> Iterator[None]:
         yield
     except Exception as error:  # noqa: BLE001 - the other paths must still be restored
         failed.append(f"{os.fsdecode(step.path)} could not be restored ({error})")
-
-
-def _kind_of(found: os.stat_result) -> str:
-    """Return a noun for what is in a file's way, which is neither a folder nor a link."""
-    kinds = {stat.S_IFIFO: "named pipe", stat.S_IFSOCK: "socket", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}
-    return kinds.get(stat.S_IFMT(found.st_mode), "file")
 
 
 def respelled_paths(tree: Tree, steps: Iterable[FileStep]) -> dict[bytes, bytes]:

@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Iterable
 from contextlib import suppress
+from typing import Final
 
 from objstore.disk.fs.confined_path import FileOnDisk, ResolvedPath, Tree, look_at, read_at, read_link_at
 from objstore.disk.fs.disk import failure, is_absence
@@ -15,6 +16,7 @@ from objstore.values.errors import (
     FileChanged,
     FileMissing,
     FileTooLarge,
+    PathError,
     PathInvalid,
     PathIsDirectory,
     PathIsSymlink,
@@ -23,7 +25,29 @@ from objstore.values.errors import (
 )
 from objstore.values.fastclass import replace
 
-__all__ = ["contents_below", "disk_state", "file_at", "large_files", "linked", "state_at"]
+__all__ = ["contents_below", "disk_state", "file_at", "kind_noun", "large_files", "linked", "state_at", "taken_by"]
+
+_NOUNS: Final = {
+    stat.S_IFDIR: "folder",
+    stat.S_IFLNK: "link",
+    stat.S_IFIFO: "named pipe",
+    stat.S_IFSOCK: "socket",
+    stat.S_IFCHR: "device",
+    stat.S_IFBLK: "device",
+}
+
+
+def kind_noun(mode: int) -> str:
+    """Return a noun for what has a mode: file, folder, link, named pipe, socket or device."""
+    return _NOUNS.get(stat.S_IFMT(mode), "file")
+
+
+def taken_by(tree: Tree, path: bytes) -> str:
+    """Return a noun for what is at the recorded path of a file that is gone, as `kind_noun`; "": nothing is."""
+    with suppress(OSError, PathError), tree.locate(os.fsdecode(path), as_on_disk=False) as resolved:
+        if resolved.path == os.fsdecode(path):
+            return kind_noun(os.lstat(resolved.name, dir_fd=resolved.folder).st_mode)
+    return ""
 
 
 def disk_state(tree: Tree, path: bytes) -> tuple[FileState, FileOnDisk] | None:

@@ -388,7 +388,7 @@ class Planner:
 
                 version = version_of(found, self.journal.tree, tip.path)
                 change = external_change(tip.path, tip.document, tip.state, version, self.batch.text)
-                seen.append((external_view(tip, found), change))
+                seen.append((external_view(self.journal.tree, tip, found), change))
         return seen
 
     def _reject_formatting(self, loaded: Document, verdicts: Mapping[Unit, Status]) -> Sequence[Unit]:

@@ -128,6 +128,7 @@ def external_shape(root: str, change: "ExternalChange") -> dict[str, Json]:
     return {
         "file_path": path_shape(root, change.path),
         "change": change.word,
+        "taken_by": change.taken_by or None,
         "blob_recorded": hex_shape(change.recorded),
         "blob_found": hex_shape(change.found),
         "mode_recorded": change.recorded_mode if change.recorded is not None else None,

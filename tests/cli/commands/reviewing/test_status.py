@@ -2,8 +2,11 @@
 
 import os
 import re
+import socket
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -173,6 +176,7 @@ def test_json_is_one_document_with_fixed_fields(runner: CommandRunner) -> None:
     assert change == {
         "file_path": str(runner.folder / "b.txt"),
         "change": "modified",
+        "taken_by": None,
         "mode_recorded": 0o644,
         "mode_found": 0o644,
     }
@@ -347,3 +351,33 @@ def test_a_filter_that_names_nothing_is_refused(
     ran = runner.cas("status", *words)
     assert (ran.status, ran.text) == (status, "")
     assert ran.said.startswith(said)
+
+
+def bind(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(path))
+
+
+IN_ITS_PLACE: Final[dict[str, Callable[[Path], object]]] = {
+    "folder": Path.mkdir,
+    "link": lambda path: path.symlink_to("x"),
+    "named pipe": os.mkfifo,
+    "socket": bind,
+    "": Path.exists,
+}
+
+
+@pytest.mark.parametrize("has_edits", [False, True])
+@pytest.mark.parametrize("kind", IN_ITS_PLACE)
+def test_status_says_what_is_in_the_place_of_a_file(runner: CommandRunner, kind: str, *, has_edits: bool) -> None:
+    if has_edits:
+        runner.write("a", b"a\n")
+    else:
+        (runner.folder / "a").write_bytes(b"a\n")
+    runner.done("record")
+    (runner.folder / "a").unlink()
+    IN_ITS_PLACE[kind](runner.folder / "a")
+    found = runner.done("status", "--json").json()["external_changes"]
+    assert [each["taken_by"] for each in found] == [kind or None]
+    there = f"  (a {kind} is there)" if kind else ""
+    assert re.search(f"(deleted |modified) +a{re.escape(there)}\n", runner.done("status").text)

@@ -16,6 +16,7 @@ import pytest
 from objstore import Action, CallInfo, CasError, ChangeKind, OnExternal, Selection, Surface, TurnInfo, Unit, Workspace
 from tests.support.command_runner import cas
 from tests.support.faulty_disk import WHOLE
+from tests.support.mcp_agent import Agent
 from tests.support.review_server import ReviewServer, review_server
 from tests.support.terminal_driver import run_in_terminal
 from tests.support.windowed_agent import allow_deciding, raw_call, ticket_of, windowed
@@ -168,12 +169,20 @@ def _screen(server: ReviewServer) -> dict[str, Any]:
     return {change["key"]: ALL_ROWS for file in shown for change in file["all"]}
 
 
+def in_window(agent: Agent, shown: dict[str, Any], action: str, keys: list[str], text: str = "") -> dict[str, Any]:
+    """Return the result of a decision in a window, which says yes to what goes along."""
+    done = raw_call(agent, "review_decide", ticket=ticket_of(shown), action=action, keys=keys, text=text)
+    if done["structuredContent"]["taken"]["outcome"] == "confirm":
+        done = raw_call(agent, "review_decide", ticket=ticket_of(done), action=action, keys=keys, text=text)
+    return done
+
+
 def in_chat(root: Path, action: str, key: str, text: str = "") -> dict[str, Any]:
     """Return what the window of a chat program decides on one change."""
     allow_deciding(root)
     with windowed(root) as agent:
         shown = raw_call(agent, "review_edits", path=str(root))
-        done = raw_call(agent, "review_decide", ticket=ticket_of(shown), action=action, keys=[key], text=text)
+        done = in_window(agent, shown, action=action, keys=[key], text=text)
     found: dict[str, Any] = done["structuredContent"]["taken"]
     return found
 
@@ -322,7 +331,7 @@ def test_all_changes_of_a_turn_are_the_same_by_name_on_the_page_and_in_the_chat(
         changes = shown["structuredContent"]["changes"]
         assert len(changes) == shown["structuredContent"]["total"]
         keys = [change["key"] for change in changes]
-        done = raw_call(agent, "review_decide", ticket=ticket_of(shown), action=action, keys=keys)
+        done = in_window(agent, shown, action=action, keys=keys)
     told = done["structuredContent"]["taken"]
     pressed = on_page(by_button, action, keys=keys)
     hunks = sorted({hunk for change in changes for hunk in change["hunks"]})

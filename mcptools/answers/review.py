@@ -52,7 +52,7 @@ class ReviewShown:
 class DecisionTaken:
     """The outcome of a decision."""
 
-    outcome: str  # as of `cas accept --json`, or commented, overtaken, refused, failed; "": none was asked for
+    outcome: str  # as of `cas accept --json`, or commented, confirm, overtaken, refused, failed; "": none was asked for
     message: str
     decision: int  # its number, for `undo`; 0: there is nothing to undo
 

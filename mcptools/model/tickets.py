@@ -39,6 +39,7 @@ class Shown:
     turn: int  # only changes of this turn; 0: of all
     keys: frozenset[str] = frozenset()  # of the changes that are shown whole, in hex
     decisions: tuple[int, ...] = ()  # that were made in the window, oldest first
+    asked: str = ""  # what the window asked last before a decision; "": nothing
 
 
 class Tickets:

@@ -190,6 +190,7 @@ def _comments(workspace: Workspace, files: Sequence[NetFile]) -> Mapping[Unit, S
                 continue
             for each in (view, *view.answers):
                 who = "agent" if each.is_by_agent else shown(each.comment.who) or "person"
+                who += f", {view.word}" if each is view else ""
                 for unit in view.comment.units:
                     said = found.setdefault(unit, [])
                     words = f"{who}: {shown(cut(each.comment.text, _LONGEST_COMMENT))}"

@@ -21,7 +21,7 @@ from mcptools.tools.context import ToolContext, converting_errors
 from mcptools.tools.history import DirectoryArgument
 from mcptools.tools.reading import OffsetArgument
 from mcptools.tools.review.pending_changes import newest_turn, refusal_to_decide, review_of
-from mcptools.tools.review.review_words import counted, review_notes, review_text, sentence, taken
+from mcptools.tools.review.review_words import counted, question, review_notes, review_text, sentence, taken
 from objstore import (
     MAX_INT,
     MAX_TEXT,
@@ -32,6 +32,7 @@ from objstore import (
     DecidedMeanwhile,
     DecisionOutcome,
     NoSuchName,
+    Selected,
     Selection,
     Surface,
     Workspace,
@@ -133,6 +134,9 @@ class ReviewTools:
                 return DecisionTaken(
                     outcome="commented", message=f"Comment {view.number} waits for the agent.", decision=0
                 )
+            question = self._question(workspace, found) if doing is Action.REJECT else ""
+            if question != (selection.asked if question else ""):
+                return DecisionTaken(outcome="confirm", message=question, decision=0)
             chosen = partial(workspace.review.decide, doing, [*found.units], who=self._who(), shown=found.units)
             outcome = _checked(workspace, chosen, reason=text if action == "reject" else "")
             return taken(outcome, workspace.history.edit, found.files)
@@ -196,9 +200,17 @@ class ReviewTools:
             if not done.outcome:
                 done = DecisionTaken(outcome="failed", message=sentence(str(failure)), decision=0)
             review = _empty(str(failure))
-        ticket = self._next_ticket(replace(selection, decisions=decisions), review)
+        asked = done.message if done.outcome == "confirm" else ""
+        ticket = self._next_ticket(replace(selection, decisions=decisions, asked=asked), review)
         content = WindowShown(taken=done, review=review, decisions=list(decisions))
         return Answer(content=content, text=done.message or counted(review), ticket=ticket)
+
+    def _question(self, workspace: Workspace, found: Selected) -> str:
+        """Return what to ask before a rejection; "": nothing. Raises CasError, OSError."""
+        planned = workspace.decide(
+            Action.REJECT, [*found.units], who=self._who(), shown=found.units, with_names=False, dry_run=True
+        )
+        return question(found, planned, workspace.history.edit)
 
     def _workspace(self, selection: Shown) -> Workspace:
         workspace = self._context.directories.recorded_of(selection.root)

@@ -12,12 +12,16 @@ from objstore import (
     DecisionOutcome,
     EditView,
     ExternalChanges,
+    Selected,
     Unit,
+    also_decided,
+    counted_edits,
     outcome_name,
     outcome_words,
+    shown_units,
 )
 
-__all__ = ["counted", "review_notes", "review_text", "sentence", "taken"]
+__all__ = ["counted", "question", "review_notes", "review_text", "sentence", "taken"]
 
 _MOST_NAMED: Final = 5
 
@@ -50,6 +54,24 @@ def review_notes(review: ReviewShown) -> tuple[str, ...]:
         return tuple(review.remarks)
     span = f"These are changes {review.offset + 1} to {review.next_offset} of {review.total}."
     return (*review.remarks, f"{span} Go on with offset={review.next_offset}.")
+
+
+def question(found: Selected, planned: DecisionOutcome, edit: Callable[[int], EditView]) -> str:
+    """Return what to ask before a rejection that takes more along, or takes out what is accepted; "": nothing.
+
+    `planned`: the outcome of its dry run. `edit`: returns an edit by its number.
+    """
+    if not isinstance(planned, Decided):
+        return ""
+    also = also_decided(planned, edit)
+    accepted = sorted({*found.accepted, *planned.taken_back})
+    if not also and not accepted:
+        return ""
+    named = f": {shown_units(accepted)}" if accepted else ""
+    along = outcome_words(planned, edit, _name, dry_run=True).along[bool(planned.taken_back) :]
+    said = [f"This rejects {counted_edits([*found.units, *also], accepted)}{named}", *along]
+    text = " ".join(sentence(one_line(shown(each))) for each in said)
+    return f"{text} Nothing was decided yet: reject it once more to go ahead."
 
 
 def taken(outcome: DecisionOutcome, edit: Callable[[int], EditView], files: Sequence[str] = ()) -> DecisionTaken:

@@ -134,6 +134,26 @@ def test_a_comment_is_recorded_and_shown(page: "Page", host: WindowHost, root: P
     assert "It says: Why?" in contexts(page)[-1]["content"][0]["text"]
 
 
+def test_what_a_rejection_takes_out_is_asked_about_where_the_reason_was_written(
+    page: "Page", host: WindowHost, root: Path, tmp_path: Path
+) -> None:
+    new = tmp_path / "new"
+    new.write_text(LINES.replace("2\n", "zwei\n", 1).replace("18\n", "18!\n"))
+    assert cas("amend", "1:1", "--from", str(new), folder=root).status == 0
+    window = opened(page, host)
+    article(window, 0).get_by_role("button", name="Reject").click()
+    window.get_by_role("textbox").fill("no")
+    window.get_by_role("button", name="Reject now").click()
+    again = article(window, 0).get_by_role("button", name="Reject all of it")
+    again.wait_for()
+    assert "2 edits, 1 of them accepted" in article(window, 0).locator("div p").inner_text()
+    assert window.get_by_role("textbox").input_value() == "no"
+    assert (root / "a.txt").read_text() == new.read_text()
+    again.click()
+    window.get_by_role("heading", level=1, name="1 change to review").wait_for()
+    assert (root / "a.txt").read_text() == LINES.replace("18\n", "18!\n")
+
+
 def test_the_keyboard_is_enough(page: "Page", host: WindowHost, root: Path) -> None:
     window = opened(page, host)
     article(window, 0).focus()
@@ -190,7 +210,7 @@ def test_a_long_review_has_pages(page: "Page", host: WindowHost, agent: Agent, r
     heading.filter(has_text="7 changes to review (5 to 7 here)").wait_for()
     window.get_by_role("button", name="Previous page").click()
     heading.filter(has_text="1 to 4 here").wait_for()
-    assert article(window, 0).get_by_role("heading").inner_text().endswith("0.txt:1 (new file)")
+    assert article(window, 0).get_by_role("heading").inner_text().endswith("0.txt:1 (new file, 15,001 bytes)")
 
 
 def test_a_newer_review_leaves_the_older_window_without_a_ticket(page: "Page", host: WindowHost, root: Path) -> None:
@@ -235,7 +255,7 @@ def test_what_a_file_holds_is_text(page: "Page", host: WindowHost, agent: Agent,
     agent.done("write_file", path=str(root / name), content=evil)
     host.arguments = {"path": str(root / name)}
     window = opened(page, host)
-    assert article(window, 0).get_by_role("heading").inner_text().endswith(f"{name}:1 (new file)")
+    assert article(window, 0).get_by_role("heading").inner_text().endswith(f"{name}:1 (new file, 85 bytes)")
     (line,) = article(window, 0).locator("ins").all_inner_texts()
     assert line == '+<img src=x onerror="parent.postMessage(1)"><script>alert(1)</script>⟦U+202E⟧txt.exe⟦U+001B⟧[31m␍'
     assert window.locator("img, b, article script").count() == 0

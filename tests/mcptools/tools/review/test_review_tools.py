@@ -61,6 +61,10 @@ def decided(agent: Agent, shown: dict[str, Any], action: str, at: int = 0, text:
     return raw_call(agent, "review_decide", ticket=ticket_of(shown), action=action, keys=keys, text=text)
 
 
+def comments_of(result: dict[str, Any]) -> list[str]:
+    return [said for change in result["structuredContent"]["review"]["changes"] for said in change["comments"]]
+
+
 def taken(result: dict[str, Any]) -> tuple[str, str]:
     taken = result["structuredContent"]["taken"]
     return taken["outcome"], taken["message"]
@@ -265,6 +269,28 @@ def test_changes_of_one_hunk_are_decided_together(agent: Agent, root: Path) -> N
     assert (root / "a.txt").read_text() == LINES
 
 
+def test_accepted_edits_that_a_rejection_takes_out_are_counted_before(agent: Agent, root: Path, tmp_path: Path) -> None:
+    edit(agent, "a.txt", "2\n3\n", "two\n3\n")
+    allow_deciding(root)
+    new = tmp_path / "new"
+    new.write_text(LINES.replace("2\n", "zwei\n", 1))
+    assert cas("amend", "1", "--from", str(new), folder=root).status == 0
+    shown = raw_call(agent, "review_edits")
+    asked = decided(agent, shown, "reject", text="no")
+    assert taken(asked) == (
+        "confirm",
+        "This rejects 2 edits, 1 of them accepted: edit 2. Nothing was decided yet: reject it once more to go ahead.",
+    )
+    assert (root / "a.txt").read_text() == new.read_text()
+    # What was asked holds for the next call alone, and for the same edits.
+    looked = raw_call(agent, "review_page", ticket=ticket_of(asked))
+    again = decided(agent, looked, "reject", text="no")
+    assert taken(again)[0] == "confirm"
+    outcome, said = taken(decided(agent, again, "reject", text="no"))
+    assert (outcome, said) == ("decided", "Rejected edit 2 and hunk 1:1, of a.txt. Rewrote a.txt.")
+    assert (root / "a.txt").read_text() == LINES
+
+
 def test_a_conflict_names_what_depends_on_the_change(agent: Agent, root: Path) -> None:
     moved = agent.done("move_file", source=str(root / "a.txt"), destination=str(root / "b.txt")).structured
     turn = moved["mcp_conversation_id"]
@@ -299,7 +325,9 @@ def test_a_comment_reaches_the_agent_and_the_window(agent: Agent, root: Path) ->
     (listed,) = agent.done("list_edits").structured["comments"]
     assert listed["text"] == "Why <b>two</b>?"
     agent.done("answer_comment", comment=1, text="Because.")
+    assert [said.partition(": ")[0].rpartition(", ")[2] for said in comments_of(done)] == ["open"]
     (change,) = raw_call(agent, "review_page", ticket=ticket_of(done))["structuredContent"]["review"]["changes"]
+    assert ", answered: Why" in change["comments"][0]
     assert [said.partition(": ")[2] for said in change["comments"]] == ["Why <b>two</b>?", "Because."]
 
 

@@ -272,17 +272,22 @@ def test_what_root_clones_pulls_and_rewinds_belongs_to_the_owner_of_its_folder(
     runner.delete("in/a")
     turn = TurnInfo(session="one", began=began, client="claude-code")
     runner.call(lambda call: call.write("b", b"b\n"), conversation="one", turn=turn)
+    (theirs / "w/tool").write_bytes(b"#!/bin/sh\n")
     give(theirs)
+    (theirs / "w/tool").chmod(0o4755)
 
     def holds(*words: str, folder: str) -> None:
         done(*words, folder=theirs / folder, settings=as_root)
         assert set(owners(theirs).values()) == {USER}, words
 
+    holds("record", folder="w")
     holds("reject", "2", folder="w")
     holds("remote", "add", "ours", url, folder="w")
     holds("push", "ours", folder="w")
     holds("clone", url, "y", folder=".")
     assert (theirs / "y/in/a").read_bytes() == b"one\n"
+    assert stat.S_IMODE((theirs / "y/tool").stat().st_mode) == 0o755
+    assert done("diff", "--unrecorded", folder=theirs / "y", settings=as_root).out == b""
     holds("rewind", "1", "--exact", folder="y")
     assert not (theirs / "y/b").exists()
     holds("undo", folder="y")

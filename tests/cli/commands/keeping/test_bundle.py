@@ -586,6 +586,21 @@ def test_a_well_formed_bundle_with_a_reserved_path_is_refused(
     assert reason in refusal_of(tmp_path / "forged", tmp_path)
 
 
+def test_a_clone_refuses_such_a_path_too_and_calls_no_store_damaged_for_it(
+    runner: CommandRunner, tmp_path: Path
+) -> None:
+    pytest.importorskip("obstore")
+    export_with_creations(runner, [(b".git/hooks/post-checkout", 0o755)], tmp_path / "forged")
+    runner.done("remote", "add", "backup", f"file://{tmp_path}/bucket")
+    runner.done("push")
+    ran = cas("clone", f"file://{tmp_path}/bucket", "x/y", folder=tmp_path)
+    assert ran.status == 1
+    assert "has files that can't be written here: it would write '.git/hooks/post-checkout'" in ran.said
+    assert "damaged" not in ran.said
+    assert "--store-only" not in ran.said
+    assert not (tmp_path / "x").exists()
+
+
 @pytest.mark.parametrize(
     ("mode", "where"), sampled_product([0o4755, 0o2755, 0o6711], ["snapshot", "past edit", "first edit", "tip"])
 )

@@ -1,5 +1,7 @@
-"""Find the one edit of forty that breaks a command: `cas bisect` beside `git bisect run` on the same history."""
+"""Find the one edit of forty that breaks a command: `cas bisect`, `git bisect run` and jj on the same history."""
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +16,7 @@ __all__ = ["bench_bisect"]
 
 EDITS: Final = 40
 CULPRITS: Final = (3, 17, 38)
+JJ: Final = shutil.which("jj")
 _GIT: Final = ("git", "-c", "user.name=bench", "-c", "user.email=bench@example.org")
 
 
@@ -38,6 +41,17 @@ def bench_bisect(report: Report) -> None:
             report.figures[f"runs of git bisect, edit {culprit}"] = runs(counted)
             report.figures[f"ms for each run, edit {culprit}"] = round(1000 * spent / ours, 1)
             print(f"  git bisect run: {report.figures[f'runs of git bisect, edit {culprit}']:.0f} runs")
+            run([*_GIT, "bisect", "reset"], root)
+            if JJ is None:
+                print("  jj is not on PATH, and left out")
+                continue
+            run([JJ, "git", "init", "--colocate"], root)
+            good, bad = run(["git", "rev-parse", f"HEAD~{EDITS}", "HEAD"], root).split()
+            said = run([JJ, "bisect", "run", "--range", f"{good}..{bad}", "--", *check], root)
+            if f"edit {culprit}\n" not in said:
+                raise AssertionError(said)
+            report.figures[f"runs of jj bisect, edit {culprit}"] = runs(counted)
+            print(f"  jj bisect run: {report.figures[f'runs of jj bisect, edit {culprit}']:.0f} runs")
 
 
 def record(root: Path) -> None:
@@ -66,4 +80,6 @@ def runs(counted: Path) -> int:
 
 def run(words: list[str], root: Path) -> str:
     """Run a program and return what it printed."""
-    return subprocess.run(words, cwd=root, check=True, capture_output=True, text=True).stdout
+    environment = os.environ | {"JJ_CONFIG": os.devnull, "JJ_USER": "bench", "JJ_EMAIL": "bench@example.org"}
+    ran = subprocess.run(words, cwd=root, check=True, capture_output=True, text=True, env=environment)
+    return ran.stdout + ran.stderr

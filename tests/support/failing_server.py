@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from mcptools.server import command
-from objstore import workspace
 from objstore.disk.fs.disk import Disk
 from objstore.values.errors import DiskFailed
+from objstore.workspace import handle
 
 FLAG: Final = Path(sys.argv.pop(1))
 
@@ -46,5 +46,5 @@ def step(relative_name: str) -> None:
 
 def main() -> None:
     """Run the server."""
-    vars(workspace)["Disk"] = FailingDisk
+    vars(handle)["Disk"] = FailingDisk
     command.main()

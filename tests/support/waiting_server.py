@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 from mcptools.server import command
-from objstore import workspace
 from objstore.disk.fs.disk import Disk
+from objstore.workspace import handle
 
 __all__ = ["main"]
 
@@ -27,5 +27,5 @@ def main() -> None:
                 time.sleep(0.01)
             super().sync(fd, name)
 
-    vars(workspace)["Disk"] = WaitingDisk
+    vars(handle)["Disk"] = WaitingDisk
     command.main()

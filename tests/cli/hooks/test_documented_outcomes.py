@@ -27,11 +27,11 @@ RECORDED: Final = {
         DOUBTS,
         "test_a_named_file_that_was_unchanged_at_the_end_of_its_call_is_expected_until_the_turn_ends",
     ),
-    "shells of one conversation alone ran": (
+    "shells of one session alone ran": (
         "objstore/review/calls/test_attribution.py",
         "test_a_change_of_an_unnamed_file_is_attributed_to_the_only_call_that_may_touch_any_file",
     ),
-    "shells of two conversations ran": (
+    "shells of two sessions ran": (
         SESSIONS,
         "test_what_several_agents_may_have_changed_is_unattributed_however_it_is_found",
     ),

@@ -1108,15 +1108,15 @@ def test_a_long_list_of_reported_units_does_not_displace_the_prompt(folder: Path
         assert turn.prompt == "make it"
 
 
-def test_a_file_in_a_nested_workspace_is_recorded_there(folder: Path) -> None:
+def test_a_file_in_a_nested_workspace_is_recorded_there_and_in_the_one_around_it(folder: Path) -> None:
     CommandRunner(folder / "src")
     cas("record", folder=folder / "src")
     session = ClaudeCode(folder)
     session.write("src/b.py", "x = 2\n")
     assert operations_and_paths(edits(folder / "src", "session-1")) == [(Operation.EDIT, "b.py")]
-    assert edits(folder, "session-1") == []
     session.write("a.txt", "1\n")
-    assert operations_and_paths(edits(folder, "session-1")) == [(Operation.EDIT, "a.txt")]
+    assert operations_and_paths(edits(folder / "src", "session-1")) == [(Operation.EDIT, "b.py")]
+    assert operations_and_paths(edits(folder, "session-1")) == [(Operation.EDIT, "a.txt"), (Operation.EDIT, "src/b.py")]
 
 
 def test_an_edit_that_is_rejected_again_is_reported_again(folder: Path) -> None:

@@ -386,6 +386,7 @@ if TYPE_CHECKING:
         time_shape as time_shape,
     )
     from objstore.workspace.shapes.words import (
+        MODE_LOST as MODE_LOST,
         OutcomeWords as OutcomeWords,
         also_decided as also_decided,
         broken_words as broken_words,
@@ -566,6 +567,7 @@ _HOMES: Final = {
         "time_shape",
     ),
     "workspace.shapes.words": (
+        "MODE_LOST",
         "OutcomeWords",
         "also_decided",
         "broken_words",

@@ -59,6 +59,8 @@ def restore(*, name: str, dry_run: bool, as_json: bool) -> None:
 def _restored_text(
     workspace: "Workspace", state: "State", outcome: "CallOutcome", invocation: Invocation, *, dry_run: bool
 ) -> Iterator[bytes]:
+    from objstore import MODE_LOST
+
     name, screen = shown_name(state.path), invocation.screen()
     if dry_run:
         yield screen.line("Dry run: nothing was changed.")
@@ -84,4 +86,6 @@ def _restored_text(
     else:
         done = "Removed" if state.blob is None else "Restored"
         seq = outcome.edits[-1].seq
-        yield screen.line(f"{done} {name} as edit {seq}; `{invocation.program} undo` takes it back.")
+        after = outcome.edits[-1].edit.after
+        lost = MODE_LOST if after is not None and after.mode != state.mode else ""
+        yield screen.line(f"{done} {name}{lost} as edit {seq}; `{invocation.program} undo` takes it back.")

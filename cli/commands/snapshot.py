@@ -329,10 +329,13 @@ def _bytes(workspace: "Workspace", path: str, state: "PathState", *, is_now: boo
 
 
 def _restored_text(done: "RestoreResult", invocation: Invocation, *, dry_run: bool) -> Iterator[bytes]:
+    from objstore import MODE_LOST
+
     screen = invocation.screen()
     words = ("Would delete", "Would write") if dry_run else ("Deleted", "Wrote")
     for change in done.changes:
-        yield screen.line(f"{words[change.after is not None]} {shown_name(change.path)}")
+        lost = MODE_LOST if change.path in done.modes_lost else ""
+        yield screen.line(f"{words[change.after is not None]} {shown_name(change.path)}{lost}")
     for change in done.left:
         yield screen.line(f"Left alone {shown_name(change.path)}: {_why_left(change, done)}")
     if done.outcome is not None:
@@ -351,6 +354,8 @@ def _restored_text(done: "RestoreResult", invocation: Invocation, *, dry_run: bo
 def _why_left(change: "SnapshotChange", done: "RestoreResult") -> str:
     if change.path in done.lost:
         return "the store no longer has its content"
+    if change.path in done.modes_lost and change.before == change.after:
+        return "setuid and setgid, which no file gets back, are all that differs"
     above = [other for other in (*done.left, *done.above) if change.path.startswith(f"{other.path}/")]
     kinds = {side.kind for each in (change, *above) for side in (each.before, each.after) if side is not None}
     if "left-out" in kinds:

@@ -14,7 +14,7 @@ from objstore.history.revspec import literal_path_if_symlink
 from objstore.history.snapshot_check import naming_snapshot
 from objstore.history.snapshots.catalog import PathState, SnapshotView, contains, find, prefix, state_of
 from objstore.history.snapshots.diff import SnapshotChange, change_of, entries_at, entry_in, loader, now_in
-from objstore.model.basic_types import LINK_MODE, FileState, Progress, ignore_progress
+from objstore.model.basic_types import LINK_MODE, FileState, Progress, ignore_progress, settable_mode
 from objstore.model.ids import BlobId
 from objstore.model.relpath import folders_of
 from objstore.model.results import CallOutcome
@@ -26,7 +26,7 @@ from objstore.values.errors import (
     NamesShared,
     PathError,
 )
-from objstore.values.fastclass import value
+from objstore.values.fastclass import replace, value
 from objstore.worktree.stat_cache import StatCache
 from objstore.worktree.walk import ScanLimits, SkippedPath
 
@@ -43,6 +43,7 @@ class RestoreResult:
         SnapshotChange, ...
     ]  # files or symlinks in the place of folders, outside `paths`, that block a restore
     lost: frozenset[str]  # those paths in `left` whose bytes the store has lost
+    modes_lost: frozenset[str]  # files that don't get setuid or setgid back; in `left` if nothing else differs
     outcome: CallOutcome | None  # None: a dry run, or nothing differs
     skipped: tuple[SkippedPath, ...]  # what could not be compared
 
@@ -60,6 +61,7 @@ def plan_restore(
     now_root, load = None if trees is None else trees.root, loader(journal, trees)
     restorable: list[SnapshotChange] = []
     lost: list[SnapshotChange] = []
+    modes_lost: set[str] = set()
     differing: list[str] = []
     above = _blocking_file(journal, view.path)
     with naming_snapshot(journal.store, (number, view.root)):
@@ -74,7 +76,9 @@ def plan_restore(
             elif isinstance(change.after, TreeEntry) and not journal.store.has(change.after.blob):
                 lost.append(shown)
             else:
-                restorable.append(shown)
+                got = _settable(shown)
+                modes_lost |= {shown.path} if got != shown else set()
+                (left if got.before == got.after else restorable).append(got)
         colliding = _file_folder_collisions([*restorable, *left, *lost, *above])
         wanted = [change for change in restorable if change.path not in colliding]
         _require_links_agree(journal, view, wanted, differing, stat_cache)
@@ -84,6 +88,7 @@ def plan_restore(
         left=(*left, *(change for change in restorable if change.path in colliding)),
         above=tuple(change for change in above if change.path in colliding),
         lost=frozenset(change.path for change in lost),
+        modes_lost=frozenset(modes_lost),
         outcome=None,
         skipped=skipped,
     )
@@ -230,6 +235,16 @@ def _file_folder_collisions(found: Sequence[SnapshotChange]) -> set[str]:
                 colliding |= {path, above}
             above = above.rpartition("/")[0]
     return colliding
+
+
+def _settable(change: SnapshotChange) -> SnapshotChange:
+    """Return the change with a mode that its file can get."""
+    before, after = change.before, change.after
+    if after is None or after.kind != "file":
+        return change
+    is_same = before is not None and (before.kind, before.blob) == ("file", after.blob)  # other bytes are a new file
+    mode = settable_mode(after.mode, before.mode if before is not None and is_same else 0)
+    return change if mode == after.mode else replace(change, after=replace(after, mode=mode))
 
 
 def _mode(state: PathState) -> int:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     Edit: TypeAlias = Callable[[int], EditView]
 
 __all__ = [
+    "MODE_LOST",
     "OutcomeWords",
     "also_decided",
     "broken_words",
@@ -62,6 +63,7 @@ _WANTED: Final = {
     Action.GIT: "follow git's change of",
     Action.CLAIM: "claim",
 }
+MODE_LOST: Final = " without setuid and setgid, which no file gets back"
 _NOT_RECORDED: Final = "the folder does: owners, access control lists and extended attributes are not recorded"
 
 
@@ -199,7 +201,7 @@ def effect_words(effect: FileEffect, name: Name, *, dry_run: bool) -> str:
             if effect.before == effect.after:
                 done, wanted = "Changed the mode of", "Would change the mode of"
     modes = f" (mode {effect.mode_before:04o} -> {effect.mode_after:04o})"
-    rest += " without setuid and setgid, which no file gets back" if effect.mode_lost else ""
+    rest += MODE_LOST if effect.mode_lost else ""
     both = effect.path_before is not None and effect.path_after is not None
     return f"{wanted if dry_run else done} {rest}" + (modes if both and effect.mode_before != effect.mode_after else "")
 

@@ -318,3 +318,24 @@ def test_no_file_that_a_snapshot_restores_has_setuid(runner: CommandRunner, as_r
     done("snapshot", "restore", "1", folder=runner.folder, settings=as_root)
     found = (runner.folder / "tool").stat()
     assert (found.st_uid, stat.S_IMODE(found.st_mode)) == (USER, 0o755)
+
+
+def test_restores_say_that_setuid_does_not_come_back(runner: CommandRunner) -> None:
+    tool = runner.folder / "tool"
+    tool.write_bytes(b"#!/bin/sh\n")
+    runner.done("record")
+    tool.chmod(0o4755)
+    runner.done("record", "--agent", "x")
+    runner.done("snapshot", "create")
+    tool.unlink()
+    runner.done("record")
+    without = "tool without setuid and setgid, which no file gets back"
+    assert f"Would write {without}\n" in runner.done("snapshot", "restore", "2", "--dry-run").text
+    assert f"Wrote {without}\n" in runner.done("snapshot", "restore", "2").text
+    edits = runner.done("log", "--json").lines()
+    said = runner.done("snapshot", "restore", "2").text
+    assert said == "Left alone tool: setuid and setgid, which no file gets back, are all that differs\n"
+    assert runner.done("log", "--json").lines() == edits
+    tool.unlink()
+    runner.done("record")
+    assert f"Restored {without} as edit" in runner.done("restore", "tool@1").text

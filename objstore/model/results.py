@@ -107,11 +107,12 @@ class CallOutcome:
     decision: int = 0  # number of the decision that is recorded with it, by which `undo` takes it back; 0: none is
     secrets: tuple[str, ...] = ()  # paths of those of its files that look like secrets: their bytes are stored now
     older: tuple[str, ...] = ()  # of a rewind: paths of files that are kept as they came into sight: they may be older
+    modes_lost: Mapping[bytes, int] = field(default_factory=dict)  # by path: setuid and setgid that it doesn't get
 
     @property
     def files(self) -> "tuple[FileEffect, ...]":
         """Return what each of the call's own edits does, or would do, to a file on disk."""
-        return tuple(_effect_of(view.edit) for view in self.edits)
+        return tuple(_effect_of(view.edit, self.modes_lost.get(view.edit.path, 0)) for view in self.edits)
 
 
 @value
@@ -128,7 +129,7 @@ class FileEffect:
     mode_lost: int = 0  # setuid and setgid of the recorded mode, which no file gets
 
 
-def _effect_of(edit: "Edit") -> FileEffect:
+def _effect_of(edit: "Edit", mode_lost: int) -> FileEffect:
     before, after = edit.before, edit.after
     return FileEffect(
         document=edit.document,
@@ -138,6 +139,7 @@ def _effect_of(edit: "Edit") -> FileEffect:
         path_after=None if after is None else _name(edit.path),
         after=None if after is None else after.blob,
         mode_after=0 if after is None else after.mode,
+        mode_lost=mode_lost,
     )
 
 

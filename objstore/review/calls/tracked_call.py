@@ -95,6 +95,7 @@ class Call:
         self._info = info
         self._tree = journal.tree.confined(info.within, info.denies)
         self._files: dict[bytes, _File] = {}
+        self._modes_lost: dict[bytes, int] = {}  # of restored files: setuid and setgid that they don't get
         self._changes: list[Change] = []
         self._by_path: dict[bytes, list[Change]] = {}  # the changes of each path, moves from it included
         self._external: list[Change] = []
@@ -205,7 +206,9 @@ class Call:
         if file.now is not None and is_other_kind(file.now.state, state):
             self.delete(path)
             file.document, file.lineage = None, None  # neither is a version of the other
+        recorded = state.mode
         state = settable_state(state, None if file.now is None else file.now.state)
+        self._modes_lost[resolved] = recorded & ~state.mode
         if file.now is None or file.now.state != state:
             after = Version(content=self._batch.text(state.blob), state=state)
             self._write(resolved, file, after, None, Operation.REPLACE)
@@ -373,6 +376,7 @@ class Call:
             external=tuple(external),
             decision=0 if decision is None or dry_run else decision.number,
             secrets=() if dry_run else self._secrets(edits),
+            modes_lost=self._modes_lost,
         )
 
     # ---- inside

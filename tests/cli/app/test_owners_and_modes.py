@@ -338,4 +338,17 @@ def test_restores_say_that_setuid_does_not_come_back(runner: CommandRunner) -> N
     assert runner.done("log", "--json").lines() == edits
     tool.unlink()
     runner.done("record")
+    assert f"Would restore {without}\n" in runner.done("restore", "tool@1", "--dry-run").text
     assert f"Restored {without} as edit" in runner.done("restore", "tool@1").text
+
+
+def test_an_exact_rewind_says_that_setuid_does_not_come_back(runner: CommandRunner) -> None:
+    (runner.folder / "tool").write_bytes(b"#!/bin/sh\n")
+    (runner.folder / "tool").chmod(0o4755)
+    runner.done("record")
+    turn = TurnInfo(session="one", began=time.time_ns() // 1_000, client="claude-code")
+    runner.call(lambda call: call.delete("tool"), conversation="one", turn=turn)
+    without = "tool without setuid and setgid, which no file gets back"
+    assert f"Would restore {without}\n" in runner.done("rewind", "1", "--exact", "--dry-run").text
+    assert f"Restored {without}\n" in runner.done("rewind", "1", "--exact").text
+    assert (runner.folder / "tool").stat().st_mode & 0o7777 == 0o755

@@ -84,9 +84,12 @@ def unshown_changes(
 
 def unshown_shape(changes: Sequence[UnshownChange], units: Mapping[Unit, Rows]) -> Shape:
     """Return the outcome of a decision that covers rows which were not on the screen. `units`: single hunks."""
-    lines = sum(end - start for rows in (*(each.rows for each in changes), *units.values()) for start, end in rows)
-    what = counted(lines, "line") if lines else counted(len(changes) + len(units), "change")
-    verb = "was" if (lines or len(changes) + len(units)) == 1 else "were"
+    counts = [sum(end - start for start, end in rows) for rows in (*(each.rows for each in changes), *units.values())]
+    lines, without_lines = sum(counts), counts.count(0)
+    said = [counted(lines, "line")] if lines else []
+    said += [counted(without_lines, "change") + (" without lines" if lines else "")] if without_lines else []
+    what = " and ".join(said)
+    verb = "was" if lines + without_lines == 1 else "were"
     return {
         "outcome": "unshown",
         "message": f"{what} {verb} not on the screen, so nothing was decided.",

@@ -6,13 +6,12 @@ import { get, Refused } from "./api.js";
 import { Dialog } from "./dialog.js";
 import { EditLine, Lines } from "./lines.js";
 import { html, useEffect, useState } from "./vendor/preact-htm.js";
-import { counted } from "./words.js";
 
 /** Rows for one request. */
 const ROWS = 5000;
 /** Characters of a cut line for one request. */
 const CHARACTERS = 100_000;
-const WORDS = { accept: "Accept", reject: "Reject", reset: "Make pending" };
+const WORDS = { accept: "Accept", reject: "Reject", reset: "Reopen" };
 
 /** Rows of a change or hunk that follow one another, with what they are rows of. @typedef {{ of: string, title: unknown, at: number, rows: Row[], words: string }} Part */
 /** @typedef {Extract<Sheet, { kind: "unshown" }>} Unshown */
@@ -38,7 +37,7 @@ export function UnshownSheet({ sheet, close }) {
       is_open = false;
     };
   }, [outcome]);
-  const words = `${WORDS[action]}${outcome.lines > 0 ? ` with these ${counted(outcome.lines, "line")}` : ""}`;
+  const words = `${WORDS[action]} all of it`;
   const foot = html`<span class="grow"></span><button type="button" class="b" onClick=${close}>Leave it as it is</button>
     <button type="button" class=${`b ${action}`} disabled=${left > 0} onClick=${() => again({})}>${words}</button>`;
   return html`<${Dialog} title="Not on the screen yet" close=${close} foot=${foot}>

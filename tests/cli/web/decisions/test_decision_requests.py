@@ -109,6 +109,9 @@ def test_a_change_that_words_show_is_decided_once_they_were_on_the_screen(
     [key] = server.keys("bin")
     refused = server.decide("accept", keys=[key], on_screen={})
     assert refused["message"] == "1 change was not on the screen, so nothing was decided."
+    runner.write("a", b"1\n")
+    both = server.decide("accept", keys=[key, *server.keys("a")], on_screen={})["message"]
+    assert both == "1 line and 1 change without lines were not on the screen, so nothing was decided."
     assert server.decide("accept", keys=[key], on_screen={key: []})["outcome"] == "decided"
 
 

@@ -26,6 +26,11 @@ export function isActing() {
   return acting !== null;
 }
 
+/** Wait until no decision is in progress, whoever began it: a key or a button. */
+export async function decided() {
+  while (acting) await acting.catch(() => undefined);
+}
+
 /** Show what has changed; while a decision is in progress, only which checks run: its answer brings the rest. */
 export function refreshMeanwhile() {
   if (!acting) refresh();

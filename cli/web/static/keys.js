@@ -1,6 +1,6 @@
 // Single keys and what they do: the same as in the terminal's review.
 
-import { commentOn, decideOn, decideOnFile, decideOnTurn, isActing, redo, rejectWithReason, undo } from "./decisions.js";
+import { commentOn, decided, decideOn, decideOnFile, decideOnTurn, isActing, redo, rejectWithReason, undo } from "./decisions.js";
 import { goTo, move, moveFile, pick, pickMore, refresh, seeCurrent, settled, show } from "./review.js";
 import { blameAddress, searchAddress, timelineAddress } from "./routes.js";
 import { say, set, state } from "./state.js";
@@ -73,7 +73,10 @@ async function pump() {
   is_pumping = true;
   try {
     for (let next = kept.shift(); next; next = kept.shift()) {
-      if (next.waits !== false && (!state.queue || !state.file || isActing())) await settled();
+      if (next.waits !== false && (!state.queue || !state.file || isActing())) {
+        await decided();
+        await settled();
+      }
       const { said, sheet } = state;
       if (sheet?.kind === "whole" && (next.key === "a" || next.key === "x")) await decideOnWhole(next.key === "a" ? "accept" : "reject", sheet.what, sheet.turn);
       else await next.act();

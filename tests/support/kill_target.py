@@ -10,6 +10,7 @@ looks for losses finds them.
 import argparse
 import hashlib
 import json
+import os
 import random
 import sys
 from contextlib import suppress
@@ -74,7 +75,7 @@ def main(words: list[str]) -> None:
     with Workspace.open(root, UnsyncedDisk() if asked.unsynced else Disk()) as workspace:
         while True:
             if asked.keeps and chance.random() < SHARE:
-                seqs, decision = _keep(workspace, chance), 0
+                seqs, decision = _keep(workspace, chance)
             elif asked.lets_go and chance.random() < SHARE:
                 seqs, decision = [], _free_space(workspace, chance)
             else:
@@ -123,20 +124,24 @@ def _decided(workspace: Workspace, action: Action, edits: list[EditView]) -> int
     return outcome.number if isinstance(outcome, Decided) else 0
 
 
-def _keep(workspace: Workspace, chance: random.Random) -> list[int]:
-    """Take or restore a snapshot; return the edits of the restore."""
+def _keep(workspace: Workspace, chance: random.Random) -> tuple[list[int], int]:
+    """Take or restore a snapshot; return the edits of the restore and the number of its decision (0: none)."""
     snapshots = [view.number for view in workspace.snapshots.all()]
     # Other writers may have changed what was looked at, and a purge takes the first snapshot again, which is another
     # one then.
     with suppress(FileChanged, SnapshotIncomplete, NoSuchName):
         if snapshots and chance.random() < 0.4:
-            restored = workspace.snapshots.restore(chance.choice(snapshots)).outcome
-            return [] if restored is None else [edit.seq for edit in restored.edits]
+            me = f"writer {os.getpid()}"
+            restored = workspace.snapshots.restore(chance.choice(snapshots), who=me).outcome
+            if restored is None or not restored.edits:
+                return [], 0
+            acts = [view.decision for view in workspace.history.decisions() if view.decision.who == me]
+            return [edit.seq for edit in restored.edits], acts[-1].number
         if len(snapshots) < SNAPSHOTS:
             workspace.snapshots.take(who="writer")
         else:
             workspace.snapshots.delete(snapshots[:1], who="writer")
-    return []
+    return [], 0
 
 
 def _free_space(workspace: Workspace, chance: random.Random) -> int:

@@ -254,7 +254,7 @@ def _at_end_of_turn(event: Event, workspace: "Workspace") -> list[str]:
 
 
 def _roots(event: Event) -> list[str]:
-    """Return the workspaces of the named files, in order, or else the agent's own, if there is one.
+    """Return the workspaces of the named files, in order, or else the agent's own, if there is one, and those around.
 
     An agent that has moved to a folder outside any workspace still belongs to the one where it began, so that its open
     calls end. A tool that begins elsewhere doesn't belong to that folder.
@@ -263,17 +263,26 @@ def _roots(event: Event) -> list[str]:
 
     roots: list[str] = []
     named = dict.fromkeys(_folder_of(event, path) for path in event.touched or ())
-    waiting = list(named or [event.place, *event.others])
-    while waiting:
+    for start in named or [event.place, *event.others]:
         with suppress(NotAWorkspace, ValueError):  # a NUL or half a character is in no path
-            root = find_root(waiting.pop(0))
-            if root not in roots:
-                roots.append(root)
-                waiting.append(os.path.dirname(root))  # noqa: PTH120 - as above
+            root = find_root(start)
+            roots += [each for each in (root, *_roots_around(root)) if each not in roots]
     if not roots and event.home and _may_end_call_begun_elsewhere(event):
         with suppress(NotAWorkspace, ValueError):
             roots.append(find_root(event.home))
     return roots
+
+
+def _roots_around(root: str) -> list[str]:
+    """Return the workspaces around a workspace, the innermost first; one that is not this user's ends them."""
+    from objstore import CasError, find_root
+
+    found: list[str] = []
+    with suppress(CasError):
+        while (above := os.path.dirname(root)) != root:  # noqa: PTH120 - as above
+            root = find_root(above)
+            found.append(root)
+    return found
 
 
 def _roots_elsewhere(event: Event, roots: list[str]) -> list[str]:
@@ -286,17 +295,14 @@ def _roots_elsewhere(event: Event, roots: list[str]) -> list[str]:
 
     if not roots or not _may_end_call_begun_elsewhere(event) or (event.tool and event.touched == NOWHERE):
         return []
-    found: list[str] = []
-    known = {os.path.realpath(root) for root in roots}
-    waiting = [os.path.dirname(roots[0]), *([event.home] if event.home else [])]  # noqa: PTH120 - as above
-    while waiting:
+    places = _roots_around(roots[0])
+    if event.home:
         with suppress(CasError, ValueError):
-            root = find_root(waiting.pop())
-            if os.path.realpath(root) not in known:
-                known.add(os.path.realpath(root))
-                found.append(root)
-                waiting.append(os.path.dirname(root))  # noqa: PTH120 - as above
-    return found
+            began_in = find_root(event.home)
+            places += [began_in, *_roots_around(began_in)]
+    known = {os.path.realpath(root) for root in roots}
+    found = {real: root for root in places if (real := os.path.realpath(root)) not in known}
+    return list(found.values())
 
 
 def _may_end_call_begun_elsewhere(event: Event) -> bool:

@@ -814,6 +814,20 @@ def test_a_workspace_around_the_agents_own_gets_what_its_calls_do(folder: Path) 
     ]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a store to another user")
+def test_a_workspace_of_another_user_around_the_agents_own_is_left_alone(folder: Path) -> None:
+    inner = folder / "inner"
+    inner.mkdir()
+    CommandRunner(inner)
+    os.chown(folder / ".cas", 61_500, -1)
+    session = ClaudeCode(inner)
+    session.ask("build it")
+    session.run("echo 1 > made")
+    assert attributed_edits(inner) == [("made", session.name)]
+    os.chown(folder / ".cas", os.geteuid(), -1)
+    assert not evidence(folder, "session-")
+
+
 def test_a_damaged_enclosing_workspace_does_not_stop_recording_in_the_inner_one(folder: Path) -> None:
     inner = folder / "inner"
     inner.mkdir()

@@ -107,7 +107,7 @@ def _edit_during(report: Report, what: str, root: Path, command: list[str], paus
             waits.edit()
             time.sleep(pause)
     busy, busy_apart = waits.taken()
-    for when, whole, apart, target in (("before", quiet, quiet_apart, "-"), ("while", busy, busy_apart, "<= 50")):
+    for when, whole, apart, target in (("before", quiet, quiet_apart, "-"), ("while", busy, busy_apart, "<= 1000")):
         report.times(f"a write {when} {what}", whole)
         report.ratio(f"longest {when} {what}, ms", max(whole), "-")
         report.ratio(f"longest {when} {what}, its sync apart, ms", max(apart), target)

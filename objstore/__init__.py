@@ -178,7 +178,7 @@ if TYPE_CHECKING:
         first_failing as first_failing,
         smallest_failing as smallest_failing,
     )
-    from objstore.review.trial.covered import CoveredTree as CoveredTree, FileResult as FileResult
+    from objstore.review.trial.copy_contents import CoveredTree as CoveredTree, FileResult as FileResult
     from objstore.review.trial.known_runs import KnownRuns as KnownRuns
     from objstore.review.trial.process import Ran as Ran, ending_on_signals as ending_on_signals
     from objstore.text.diff import (
@@ -727,7 +727,7 @@ _HOMES: Final = {
     "workspace.remotes": ("Added", "PulledMember", "clone_remote"),
     "workspace.trials": ("Copy",),
     "review.trial.bisection": ("NotFound", "first_failing", "smallest_failing"),
-    "review.trial.covered": ("CoveredTree", "FileResult"),
+    "review.trial.copy_contents": ("CoveredTree", "FileResult"),
     "review.trial.known_runs": ("KnownRuns",),
     "review.trial.process": ("Ran", "ending_on_signals"),
     "worktree.walk": ("ScanLimits", "SkippedPath"),

@@ -15,7 +15,7 @@ from msgpack import packb, unpackb
 from objstore.disk.fs.nofollow import read_store_file, write_derived_file
 from objstore.disk.fs.reserved_names import NAMES_NAME, STORE_NAME
 from objstore.model.ids import HASH_SIZE, BlobId, blob_id
-from objstore.review.trial.covered import covered_tree
+from objstore.review.trial.copy_contents import covered_tree
 from objstore.storage.transaction.journal import Journal
 from objstore.text.needs.broken_names import BrokenName, Program, broken_names
 from objstore.text.needs.languages import Language, Names, languages

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from objstore.model.ids import BlobId
     from objstore.model.results import Decided, DecisionOutcome, FileEffect
-    from objstore.review.trial.covered import CoveredTree, FileResult
+    from objstore.review.trial.copy_contents import CoveredTree, FileResult
+    from objstore.review.trial.copy_folder import Scratch
     from objstore.review.trial.failed_checks import FailedCheck
     from objstore.review.trial.known_runs import KnownRuns
     from objstore.review.trial.process import Ran
-    from objstore.review.trial.scratch import Scratch
     from objstore.worktree.walk import SkippedPath
 
 __all__ = ["Check", "Copy", "Trials"]
@@ -85,7 +85,7 @@ class Trials(Role):
     @uses_index
     def covered(self) -> CoveredTree:
         """Return what scans cover of the workspace now. Raises what a walk raises."""
-        from objstore.review.trial.covered import covered_tree
+        from objstore.review.trial.copy_contents import covered_tree
 
         return covered_tree(self._journal)
 
@@ -94,7 +94,7 @@ class Trials(Role):
     ) -> dict[bytes, FileResult | None]:
         """Return the files that some effects lead to, by path (None: no file). `preview`: that of the dry run."""
         from objstore.model.large_file_placeholder import is_placeholder
-        from objstore.review.trial.covered import FileResult
+        from objstore.review.trial.copy_contents import FileResult
 
         found: dict[bytes, FileResult | None] = {}
         changes = tuple(effects)
@@ -111,7 +111,7 @@ class Trials(Role):
 
     def key(self, covered: CoveredTree, results: Mapping[bytes, FileResult | None]) -> str:
         """Return a name of the files that a copy would have: equal if and only if they are."""
-        from objstore.review.trial.covered import tree_key
+        from objstore.review.trial.copy_contents import tree_key
 
         return tree_key(covered, results)
 
@@ -212,8 +212,8 @@ class Trials(Role):
         """
         from objstore.disk.config.config_files import Configuration
         from objstore.disk.config.path_patterns import PathPatterns
-        from objstore.review.trial.covered import copied
-        from objstore.review.trial.scratch import scratch_folder
+        from objstore.review.trial.copy_contents import copied
+        from objstore.review.trial.copy_folder import scratch_folder
 
         named = Configuration(self._journal.tree.root).get("try.links").value
         links = PathPatterns(named if isinstance(named, tuple) else ())

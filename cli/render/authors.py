@@ -62,7 +62,8 @@ class Authors:
         """Return the turn and the first line of its prompt; if none is known, the tool and the session."""
         if self.short(view).startswith("turn "):
             return self._turn(view.edit.turn)
-        return f"{shown_name(view.edit.tool or view.edit.origin.value)}  {shown_name(self.with_session(view))}"
+        names = view.edit.tool or view.edit.origin.value, self.with_session(view)
+        return "  ".join(map(shown_name, dict.fromkeys(names)))
 
     def verdicts(self, view: "EditView") -> "tuple[Verdict, ...]":
         """Return by which decisions the edit's units have their statuses."""

@@ -82,8 +82,10 @@ class Rows:
 
     def _fitted(self, view: "EditView", used: int) -> tuple[str, str]:
         """Return the file's name and the text after it, cut to the columns that are left."""
-        name, origin = shown_move(view.edit.source, view.edit.path), self._origin(view)
-        conversation = self._authors.short(view)
+        name, conversation = shown_move(view.edit.source, view.edit.path), self._authors.short(view)
+        origin = self._origin(view)
+        if origin == f"  ({conversation})":  # of a change from outside, the conversation is the origin
+            origin = ""
         last = f"  {shown_name(conversation)}{origin}"
         deciders = self._authors.deciders(view)
         by = f"  by {deciders}" if deciders else ""

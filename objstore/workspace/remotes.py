@@ -279,12 +279,12 @@ class Remotes:
                 return PulledMember(member=member, is_new=False, size=0)
             having = os.path.join(place, ".cas", "segments")
             disk = self._journal.disk
-            plan = fetch(bucket, head, incoming, disk, having=having, dry_run=True)
             member = replace(member, seen=Seen(number=head.number, name=name), edits=head.edits)
             if dry_run:
+                plan = fetch(bucket, head, incoming, disk, having=having, dry_run=True)
                 return PulledMember(member=member, is_new=True, size=plan.size)
             try:
-                mirror(bucket, head, place, incoming, disk, progress)
+                size = mirror(bucket, head, place, incoming, disk, progress)
             except ObjectMissing:
                 newest = newest_head(bucket, Lane(lane), None)
                 # A collection removed it meanwhile: what is newer has all that it needs.
@@ -293,7 +293,7 @@ class Remotes:
                 continue
             members = {**self._known.state(remote.name).members, lane: member}
             self._known.save(remote.name, members=members)
-            return PulledMember(member=member, is_new=True, size=plan.size)
+            return PulledMember(member=member, is_new=True, size=size)
         return None
 
 

@@ -236,6 +236,10 @@ class CountdownDisk(Disk):
         self._step("rename_new", name, tear)
         super().rename_new(source_directory, source, directory, name)
 
+    def link_new(self, source_directory: int, source: str, directory: int, name: str) -> bool:
+        self._step("link_new", name)
+        return super().link_new(source_directory, source, directory, name)
+
     def rewrite(self, directory: int, name: str, content: Pieces) -> None:
         content = _joined(content)
 

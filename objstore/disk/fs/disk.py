@@ -436,6 +436,20 @@ class Disk:
         with _Translated(name):
             _rename_new(source_directory, source, directory, name)
 
+    def link_new(self, source_directory: int, source: str, directory: int, name: str) -> bool:
+        """Give the file `source` a second name; return False where the file system has none.
+
+        Raises FileExistsError if the name is taken.
+        """
+        with _Translated(name):
+            try:
+                os.link(source, name, src_dir_fd=source_directory, dst_dir_fd=directory, follow_symlinks=False)
+            except OSError as error:
+                if error.errno not in {*_NO_LINKS, errno.EXDEV}:
+                    raise
+                return False
+            return True
+
     def respell(self, directory: int, name: str, new: str) -> None:
         """Give a file or folder another spelling of its name, on a file system for which both are one name."""
         with _Translated(new):

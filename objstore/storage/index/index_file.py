@@ -134,6 +134,22 @@ class IndexFile:
             db.close()
         return empty_in_memory()
 
+    def copy_to(self, path: str) -> bool:
+        """Write a copy to a new file at `path`, for a copy of the log; return whether it could be read.
+
+        What is wrong with it is found when it is opened there: it is built again if it doesn't fit that log. Raises
+        OSError.
+        """
+        os.close(os.open(path, _CREATED, 0o600))
+        with (
+            suppress(*SQLITE_ERRORS),
+            closing(sqlite3.connect(_address(self.path, "mode=ro"), uri=True)) as kept,
+            closing(sqlite3.connect(_address(path, "mode=rw"), uri=True)) as made,
+        ):
+            kept.backup(made)
+            return True
+        return False
+
     def _at_rest(self) -> tuple[int, int, int] | None:
         """Return values that change with the file; None if some changes are still in SQLite's log, or the file is gone.
 

@@ -24,13 +24,14 @@ from objstore.history.documents.loader import (
     delete_cached_document,
 )
 from objstore.history.snapshot_check import UnreadablePart, unreadable_parts
-from objstore.model.basic_types import Progress, ignore_progress
+from objstore.model.basic_types import DocumentId, Progress, ignore_progress
 from objstore.model.ids import BlobId
-from objstore.model.records import Decision, Edit, Numbering, Snapshot
+from objstore.model.records import Decision, Edit, Expiry, Numbering, Snapshot, Void
 from objstore.model.tree import decode_tree
 from objstore.review.status import external_changes
 from objstore.storage.index.database import COMPARED
 from objstore.storage.index.index_file import IndexFile
+from objstore.storage.index.ingest import decoded
 from objstore.storage.index.log_index import Index
 from objstore.storage.index.refcounts import held_blobs, recount, unexpired
 from objstore.storage.index.rows import Tip
@@ -140,13 +141,17 @@ class CheckReport:
         return not any(fault.part in _OF_THE_LOG for fault in self.faults)
 
 
-def check_store(start: str, *, quick: bool = False, progress: Progress | None = None) -> CheckReport:
+def check_store(
+    start: str, *, quick: bool = False, since: Place | None = None, progress: Progress | None = None
+) -> CheckReport:
     """Check the store of the workspace at or above `start`.
 
-    `quick`: don't decode blobs or replay documents; the checksums of frames are verified all the same.
+    `quick`: don't decode blobs or replay documents; the checksums of frames are verified all the same. `since`: where a
+    group ends, up to which the log was checked before, and so is not read again; of the documents, those are replayed
+    of which something follows (None: everything is checked). What is counted follows that, too.
     Raises NotAWorkspace, StoreLinked and FormatTooNew, and DiskFull if the check needs space that the disk has not.
     """
-    checking = _Checking(find_root(start), quick=quick, progress=progress or ignore_progress)
+    checking = _Checking(find_root(start), quick=quick, since=since, progress=progress or ignore_progress)
     checking.run()
     return checking.report
 
@@ -177,6 +182,12 @@ def _openable(root: str, *, is_index_faulty: bool) -> Journal:
     with closing(IndexFile(os.path.join(root, STORE_NAME, INDEX_NAME))) as file:
         file.remove()
     return Journal(root, Disk())
+
+
+def _place_in(index: Index, name: BlobId) -> Place | None:
+    """Return where an index has a blob (None: nowhere)."""
+    found = index.blobs.place(name)
+    return None if found is None else found.place
 
 
 def _read_or_none(read: Callable[[BlobId], bytes], blob: BlobId) -> bytes | None:
@@ -217,9 +228,10 @@ class _Built(NamedTuple):
 class _Checking:
     """One check in progress."""
 
-    def __init__(self, root: str, *, quick: bool, progress: Progress) -> None:
+    def __init__(self, root: str, *, quick: bool, since: Place | None, progress: Progress) -> None:
         self._folder = os.path.join(root, STORE_NAME)
         self._quick = quick
+        self._since = since
         self._progress = progress
         self._faults: list[Fault] = []
         self._notes: list[Note] = []
@@ -285,12 +297,13 @@ class _Checking:
         None: the log is damaged, or changes too much meanwhile. `opened`: is to close the index.
         """
         folder = os.path.join(self._folder, LOG_NAME)
-        with SegmentScan(folder, decodes_records=False) as scan:
+        with SegmentScan(folder, decodes_records=False, since=self._since) as scan:
             self._check_segments(scan, marked)
             if any(fault.part in _OF_THE_LOG for fault in self._faults):
                 return None
             try:
-                if os.path.exists(os.path.join(self._folder, INDEX_NAME)):
+                # One that came with a log that was checked before goes on with what is new.
+                if self._since is None and os.path.exists(os.path.join(self._folder, INDEX_NAME)):
                     log = opened.enter_context(closing(Log(folder, Disk())))
                     built = _Built(opened.enter_context(closing(Index(None, log, self._progress))), None)
                 else:  # there is none to compare it with
@@ -308,6 +321,8 @@ class _Checking:
 
     def _is_each_blob_read(self, scan: SegmentScan, built: Index) -> bool:
         """Return whether every stored blob can be read, and no held blob is missing."""
+        if self._since is not None:
+            scan.earlier = partial(_place_in, built)
         for done, name in enumerate(scan.blobs):
             self._progress("blobs", done, len(scan.blobs))
             try:
@@ -547,7 +562,7 @@ class _Checking:
     def _check_documents(self, journal: Journal) -> None:
         # All documents in one state of the index: another process may record an edit between two reads.
         with journal.store.index.still():
-            tips = journal.store.index.documents.tips()
+            tips = self._checked_tips(journal.store)
             files = journal.store.log.files
             # The versions that decided differently wrote format version 1.
             is_old = any(files.version(number) == 1 for number in files.numbers())
@@ -567,6 +582,31 @@ class _Checking:
                         paths=(path,),
                     )
         self.report = replace(self.report, documents=len(tips))
+
+    def _checked_tips(self, store: Store) -> list[Tip]:
+        """Return the tips of the documents to replay: of all, or of those of which records follow `since`."""
+        documents = store.index.documents
+        if self._since is None:
+            return documents.tips()
+        changed: set[DocumentId] = set()
+        for group in store.log.groups(self._since):
+            for chained in decoded(group):
+                match chained.record:
+                    case Edit() as edit:
+                        changed.add(edit.document)
+                    case Decision() as decision:
+                        changed.update(written.document for written in decision.written)
+                        edits = {unit.seq for unit, _ in decision.verdicts}
+                        changed.update(*(documents.edited_by(seq, seq) for seq in edits))
+                    case Void() as void:
+                        changed.update(*(documents.edited_by(seq, seq) for seq in void.edits))
+                        changed.update(documents.decided_by(void.decision, void.decision))
+                    case Expiry() as expiry:
+                        changed.update(*(documents.edited_by(*each) for each in expiry.edits))
+                        changed.update(*(documents.decided_by(*each) for each in expiry.decisions))
+                    case _:
+                        pass  # no replay reads it
+        return documents.tips_of(changed)
 
     def _note_differing_decisions(self, journal: Journal, tip: Tip) -> None:
         """Note the decisions that an older version carried out differently than this one would."""

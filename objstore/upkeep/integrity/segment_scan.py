@@ -6,7 +6,7 @@ blobs, and the canonical encoding verifies records, so everything that is found 
 
 import os
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import chain, islice, pairwise
 from operator import itemgetter
@@ -125,12 +125,19 @@ class SegmentScan:
     """The readable frames of some segment files."""
 
     def __init__(
-        self, folder: str, store: StoreId | None = None, *, any_names: bool = False, decodes_records: bool = True
+        self,
+        folder: str,
+        store: StoreId | None = None,
+        *,
+        any_names: bool = False,
+        decodes_records: bool = True,
+        since: Place | None = None,
     ) -> None:
         """Read every segment in `folder`. `store`: the store's id, if no header gives it.
 
         `any_names`: read every file that ends in `.seg`, even those that a store ignores. `decodes_records`: if false,
-        records are only counted, whether they decode or not.
+        records are only counted, whether they decode or not. `since`: where a group ends, up to which nothing is read
+        (None: everything is).
         Raises FileMissing if there are no segments, and StoreUnknown if the store's id can't be found out.
         """
         self._fds: list[int] = []
@@ -141,6 +148,8 @@ class SegmentScan:
         self.records: Final[list[ScannedRecord]] = []
         self.record_count = 0  # of those in complete groups, whether they decode or not
         self._decodes_records: Final = decodes_records
+        self._since: Final = since or Place(0, 0)
+        self.earlier: Callable[[BlobId], Place | None] = _nowhere  # finds the blobs in what was not read
         self.ends: Final[list[SegmentEnd]] = []
         self._chosen: dict[BlobId, FrameSpan] = {}
         # The blob at fault for each blob that can't be read, and why (None: it is missing).
@@ -152,8 +161,12 @@ class SegmentScan:
             self.segments: Final = self._opened(folder, any_names=any_names)
             self.store: Final = self._store() if store is None else store
             self.key: Final = frame_key(self.store)
-            for file in range(len(self.segments)):
-                self._read(file)
+            for file, segment in enumerate(self.segments):
+                if segment.number is None or segment.number >= self._since.segment:
+                    self._read(file)
+                else:
+                    size = os.fstat(self._fds[file]).st_size
+                    self.ends.append(SegmentEnd(size, size, size))
         except BaseException:
             self.close()
             raise
@@ -195,8 +208,24 @@ class SegmentScan:
         return bytes(found.payload)
 
     def span(self, name: BlobId) -> FrameSpan:
-        """Return the place of the frame that a blob is read from: its first, or the one chosen with `use_frame`."""
-        return self._chosen.get(name) or self.blobs[name][0]
+        """Return the place of the frame that a blob is read from: its first, or the one chosen with `use_frame`.
+
+        Raises BlobMissing.
+        """
+        if name in self._chosen:
+            return self._chosen[name]
+        if name in self.blobs:
+            return self.blobs[name][0]
+        place = self.earlier(name)
+        if place is None:
+            raise BlobMissing(name)
+        file = next(file for file, segment in enumerate(self.segments) if segment.number == place.segment)
+        size = declared_size(self._bytes(file, place.position, FRAME_HEADER_SIZE))
+        return FrameSpan(file, place.position, (size or FRAME_HEADER_SIZE) - FRAME_HEADER_SIZE)
+
+    def has(self, name: BlobId) -> bool:
+        """Return whether there is a frame of a blob."""
+        return name in self.blobs or self.earlier(name) is not None
 
     def use_frame(self, name: BlobId, span: FrameSpan | None) -> None:
         """Read a blob from another one of its frames, whatever depth that states (None: from the first again)."""
@@ -212,8 +241,6 @@ class SegmentScan:
 
     def header(self, name: BlobId) -> BlobHeader:
         """Return the header of the frame that a blob is read from. Raises BlobMissing."""
-        if name not in self.blobs:
-            raise BlobMissing(name)
         return parse_blob_header(self.payload(self.span(name)))
 
     def blob(self, name: BlobId) -> bytes:
@@ -270,12 +297,12 @@ class SegmentScan:
         """Raise BlobDamaged if a base or chunk of a blob is missing, or its base does not fit; don't read the blob."""
         if name in self.large:
             for chunk in self.chunks(name):
-                if chunk.id not in self.blobs:
+                if not self.has(chunk.id):
                     raise self._part_lost(name, chunk.id)
             return
         header = self.header(name)
         if header.base is not None:
-            if header.base not in self.blobs:
+            if not self.has(header.base):
                 raise self._part_lost(name, header.base)
             self._require_depth_of_base(header, self.header(header.base))
 
@@ -300,10 +327,10 @@ class SegmentScan:
                 blob, reason = self._failed[wanted]
                 raise BlobMissing(blob) if reason is None else BlobDamaged(blob, reason)
             known = self._newest if self._newest and self._newest[0].id == wanted else self._cache.get(wanted)
-            if known is None and wanted not in self.blobs:
-                raise BlobMissing(wanted)
             payload = b"" if known is not None else self.payload(self.span(wanted))
             header = parse_blob_header(payload) if known is None else known[0]
+            if header.id != wanted:
+                raise BlobDamaged(wanted, "another blob is where the index says")
             if chain:
                 self._require_depth_of_base(chain[-1][0], header)
             if known is not None:
@@ -394,7 +421,8 @@ class SegmentScan:
         size = os.fstat(self._fds[file]).st_size
         name = os.path.basename(segment.path)
         group = self.records[-1].group + 1 if self.records else 0
-        whole, last, following, in_group = SEGMENT_HEADER_SIZE, SEGMENT_HEADER_SIZE, -1, 0
+        begins = self._begin(segment)
+        whole, last, following, in_group = begins, begins, -1, 0
         for found in self._frames(file, size, name):
             group += found.begins
             if found.begins or found.offset == following:
@@ -423,7 +451,7 @@ class SegmentScan:
 
     def _frames(self, file: int, size: int, name: str) -> Iterator[Frame]:
         segment = self.segments[file]
-        start, fault = SEGMENT_HEADER_SIZE, ""
+        start, fault = self._begin(segment), ""
         try:
             header = SegmentHeader.decode(self._bytes(file, 0, SEGMENT_HEADER_SIZE), segment=segment.number)
         except StoreDamaged as error:
@@ -445,6 +473,10 @@ class SegmentScan:
                 yield found
         if fault:
             self.damage.append(Damage(name, 0, 0, fault))
+
+    def _begin(self, segment: Segment) -> int:
+        """Return the position in a segment's file from which on it is read."""
+        return self._since.position if segment.number == self._since.segment else SEGMENT_HEADER_SIZE
 
     def _bytes(self, file: int, offset: int, size: int) -> bytes:
         """Return up to `size` bytes of a segment, with zeros in place of bytes that the disk can't read.
@@ -491,6 +523,10 @@ class SegmentScan:
         while self._cached > _CACHE_BYTES:
             _, (_, dropped) = self._cache.popitem(last=False)
             self._cached -= len(dropped)
+
+
+def _nowhere(_: BlobId) -> Place | None:
+    return None
 
 
 def _listed(folder: str, *, any_names: bool) -> list[str]:

@@ -2,19 +2,26 @@
 
 A mirror is a store of its own in this store's folder, without files: no decision is made in it, and nothing of it is
 written to a file of the workspace. The index is built here; nothing derived travels.
+
+Nothing is added to a mirror. The next one is made next to it, and takes its place when it is checked; it shares the
+segments that stay, by links, and begins with a copy of the index. The applied marker of a mirror says up to where its
+log was checked. A head whose log begins with that very log, byte for byte, is checked from there on; else, as after a
+compaction, the check begins with the first frame. So damage of a mirror is mended by the next pull of something new.
 """
 
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from blake3 import blake3
 
 from objstore.disk.fs.nofollow import open_store_file, open_store_folder
-from objstore.disk.fs.reserved_names import LOG_NAME, STORE_NAME
+from objstore.disk.fs.reserved_names import INDEX_NAME, LOG_NAME, STORE_NAME
 from objstore.model.ids import HASH_SIZE
+from objstore.storage.index.index_file import IndexFile
+from objstore.storage.log.applied_marker import read_applied_marker
 from objstore.storage.log.frames import SEGMENT_HEADER_SIZE, SegmentHeader
 from objstore.storage.log.segment_files import segment_name
 from objstore.storage.store.create import (
@@ -25,10 +32,11 @@ from objstore.storage.store.create import (
     give_to_owner_above,
     is_creation_folder,
 )
+from objstore.upkeep.remote.heads import PIECE
 from objstore.upkeep.remote.keys import object_key, store_of
 from objstore.upkeep.remote.push import in_parallel
 from objstore.upkeep.transfer.import_export import checked_store, import_store, new_folder
-from objstore.values.errors import DiskFull, StoreDamaged
+from objstore.values.errors import CasError, DiskFull, StoreDamaged
 from objstore.values.fastclass import value
 from objstore.values.request_errors import BundleRefused, RemoteRefused
 
@@ -37,6 +45,7 @@ if TYPE_CHECKING:
 
     from objstore.disk.fs.disk import Disk
     from objstore.model.basic_types import Progress
+    from objstore.storage.log.segment_files import Place
     from objstore.upkeep.remote.bucket import Bucket
     from objstore.upkeep.remote.heads import Head
     from objstore.upkeep.transfer.import_export import Imported
@@ -62,6 +71,7 @@ class Fetch:
     """What fetching a store takes."""
 
     missing: tuple[_Wanted, ...]
+    kept: frozenset[int] = frozenset()  # the segments that the folder `having` has whole, which are not written
 
     @property
     def size(self) -> int:
@@ -69,29 +79,36 @@ class Fetch:
         return sum(each.size for each in self.missing)
 
 
-def mirror(bucket: Bucket, head: Head, place: str, incoming: str, disk: Disk, progress: Progress | None = None) -> None:
-    """Make the folder `place` hold the store that a head names, checked, or leave it as it is.
+def mirror(bucket: Bucket, head: Head, place: str, incoming: str, disk: Disk, progress: Progress | None = None) -> int:
+    """Make the folder `place` hold the store that a head names, checked, or leave it as it is; return bytes fetched.
 
-    `incoming`: a folder in which what was fetched stays if the fetching breaks off. Raises RemoteRefused if anything is
-    wrong, RemoteFailed, DiskFull.
+    `incoming`: a folder in which what was fetched stays if the fetching or the check breaks off. Raises RemoteRefused
+    if anything is wrong, RemoteFailed, DiskFull.
     """
-    above = os.path.dirname(place)
+    above, store = os.path.dirname(place), os.path.join(place, STORE_NAME)
     for name in filter(is_creation_folder, os.listdir(above)):
         discard_leftover(os.path.join(above, name), disk)
-    fetch(bucket, head, incoming, disk, progress, having=os.path.join(place, STORE_NAME, LOG_NAME))
+    fetched = fetch(bucket, head, incoming, disk, progress, having=os.path.join(store, LOG_NAME))
     making = os.path.join(above, creation_folder_name())
     disk.make_creation_folder(making)
+
+    def fill(folder: str, disk: Disk) -> Place | None:
+        _put_in(head, fetched, incoming, store, folder, disk)
+        since = _checked_before(head, fetched, store, folder)
+        if since is not None:
+            _copy_index(store, os.path.dirname(folder))
+        return since
+
     try:
         with _refusing(bucket, head, incoming, disk):
-            checked_store(
-                lambda folder, disk: _move(head, incoming, folder, disk), making, disk, files=False, progress=progress
-            )
+            checked_store(fill, making, disk, files=False, progress=progress)
+        _discard(incoming, disk)
         give_to_owner_above(making, disk)
         _adopt(making, place, disk)
         finish_creation(place, disk)
     finally:
         discard_creation_folder(making, disk)
-    _discard(incoming, disk)
+    return fetched.size
 
 
 def clone(
@@ -101,14 +118,14 @@ def clone(
 
     Raises FileExists, PathReserved, RemoteRefused, RemoteFailed, and what the disk raises.
     """
+
+    def fill(folder: str, disk: Disk) -> None:
+        _put_in(head, fetched, incoming, "", folder, disk)
+
     with new_folder(directory, disk):
-        fetch(bucket, head, incoming, disk, progress)
+        fetched = fetch(bucket, head, incoming, disk, progress)
         with _refusing(bucket, head, incoming, disk):
-            made = import_store(
-                lambda folder, disk: _move(head, incoming, folder, disk), directory, progress=progress, disk=disk
-            )
-    _discard(incoming, disk)
-    return made
+            return import_store(fill, directory, checked=lambda: _discard(incoming, disk), progress=progress, disk=disk)
 
 
 def fetch(
@@ -124,29 +141,41 @@ def fetch(
     """Write the segments that a head names into `incoming`, and return what was fetched for that.
 
     Pieces that are there, or at the same place in the segments of the folder `having`, are not fetched again; each is
-    verified by its hash. A dry run only says what would be fetched. Raises RemoteFailed, RemoteRefused, DiskFull.
+    verified by its hash. What `having` has whole is not written. A dry run only says what would be fetched. Raises
+    RemoteFailed, RemoteRefused, DiskFull.
     """
     _require_space(bucket, head, incoming, disk)  # before anything that takes longer the more is claimed
-    missing = [each for each in _wanted(head) if not _is_at(each, _path(head, each.segment, incoming))]
-    copied = [each for each in missing if having and _is_at(each, _path(head, each.segment, having))]
-    fetched = Fetch(missing=tuple(each for each in missing if each not in set(copied)) if copied else tuple(missing))
+    wanted = list(_wanted(head))
+    had = {each for each in wanted if having and _is_at(each, _path(head, each.segment, having))}
+    lacking = {each.segment for each in wanted if each not in had}
+    kept = frozenset(
+        segment.number
+        for segment in head.segments
+        if segment.number not in lacking and _size(_path(head, segment.number, having)) == segment.size
+    )
+    left = [each for each in wanted if each.segment not in kept]
+    left = [each for each in left if not _is_at(each, _path(head, each.segment, incoming))]
+    fetched = Fetch(missing=tuple(each for each in left if each not in had), kept=kept)
     if dry_run:
         return fetched
     with suppress(FileExistsError):
         disk.make_store_folder(incoming)
-    for each in copied:
-        _write(head, each, _read(each, _path(head, each.segment, having)), incoming, disk)
+    for each in left:
+        if each in had:
+            _write(head, each, _read(each, _path(head, each.segment, having)), incoming, disk)
 
     def bring(wanted: _Wanted) -> int:
         key = object_key(head.lane, wanted.name)
         content = bucket.get(key, wanted.size)
         if len(content) != wanted.size or _hash(content) != wanted.name:
             raise RemoteRefused(bucket.url, f"the object {key} has other bytes than its name says")
-        _write(head, wanted, content, incoming, disk)
+        _write(head, wanted, content, incoming, disk, is_synced=True)  # while others arrive
         return wanted.size
 
     in_parallel(bring, fetched.missing, progress, fetched.size)
     for segment in head.segments:
+        if segment.number in kept:
+            continue
         path = _path(head, segment.number, incoming)
         fd = open_store_file(path, os.O_RDWR)
         try:
@@ -188,12 +217,21 @@ def _is_at(wanted: _Wanted, path: str) -> bool:
     return _hash(_read(wanted, path)) == wanted.name
 
 
-def _write(head: Head, wanted: _Wanted, content: bytes, folder: str, disk: Disk) -> None:
+def _size(path: str) -> int:
+    """Return the size of a file; -1: there is none."""
+    try:
+        return os.lstat(path).st_size
+    except FileNotFoundError:
+        return -1
+
+
+def _write(head: Head, wanted: _Wanted, content: bytes, folder: str, disk: Disk, *, is_synced: bool = False) -> None:
     path = _path(head, wanted.segment, folder)
     fd = open_store_file(path, os.O_WRONLY | os.O_CREAT)
     try:
         disk.overwrite(fd, content, wanted.offset, path)
-        disk.sync(fd, path)  # while others arrive
+        if is_synced:
+            disk.sync(fd, path)
     finally:
         os.close(fd)
 
@@ -206,21 +244,62 @@ def _require_space(bucket: Bucket, head: Head, incoming: str, disk: Disk) -> Non
         raise DiskFull(above, f"the store in {bucket.url} has {head.size} bytes, and only {free} are free here")
 
 
-def _move(head: Head, incoming: str, folder: str, disk: Disk) -> None:
-    """Move the fetched segments into the folder of a new store. Raises BundleRefused if they are another store's."""
-    with open_store_folder(incoming) as source, open_store_folder(folder) as target:
-        for segment in head.segments:
-            path = _path(head, segment.number, incoming)
-            fd = open_store_file(path, os.O_RDONLY)
-            try:
-                first = os.pread(fd, SEGMENT_HEADER_SIZE, 0)
-            finally:
-                os.close(fd)
+def _put_in(head: Head, fetched: Fetch, incoming: str, store: str, folder: str, disk: Disk) -> None:
+    """Put all segments of a head into the folder of a new store: those that were fetched, and those kept in `store`.
+
+    They keep their former names, too, where the file system can do that. Raises BundleRefused if they are another
+    store's.
+    """
+    for segment in head.segments:
+        having = os.path.join(store, LOG_NAME)
+        path = _path(head, segment.number, having if segment.number in fetched.kept else incoming)
+        fd = open_store_file(path, os.O_RDONLY)
+        try:
+            first = os.pread(fd, SEGMENT_HEADER_SIZE, 0)
             if SegmentHeader.decode(first, segment=segment.number).store != store_of(head.lane):
                 raise BundleRefused("its segments are another store's")
             name = os.path.basename(path)
-            disk.rename_new(source, name, target, name)
+            with open_store_folder(os.path.dirname(path)) as source, open_store_folder(folder) as target:
+                if not disk.link_new(source, name, target, name):
+                    disk.create(os.path.join(folder, name), _pieces_of(fd))
+        finally:
+            os.close(fd)
     disk.sync_directory(folder)
+
+
+def _pieces_of(fd: int) -> Iterator[bytes]:
+    at = 0
+    while content := os.pread(fd, PIECE, at):
+        yield content
+        at += len(content)
+
+
+def _checked_before(head: Head, fetched: Fetch, store: str, folder: str) -> Place | None:
+    """Return the end of the log in the mirror `store` if that is how the log in `folder` begins, byte for byte.
+
+    None: it does not, or there is no mirror, or more is in it than was checked.
+    """
+    end = read_applied_marker(store)
+    if end is None or not set(range(1, end.segment)) <= fetched.kept or end.segment > len(head.segments):
+        return None
+    segment = head.segments[end.segment - 1]
+    if segment.generation != end.generation or segment.size < end.position:
+        return None
+    had = _path(head, end.segment, os.path.join(store, LOG_NAME))
+    following = os.path.join(store, LOG_NAME, segment_name(end.segment + 1, 0))
+    if _size(had) != end.position or os.path.lexists(following):
+        return None
+    log = _Wanted(segment=end.segment, offset=0, size=end.position, name=b"")
+    is_same = end.segment in fetched.kept or _read(log, had) == _read(log, _path(head, end.segment, folder))
+    return end if is_same else None
+
+
+def _copy_index(store: str, made: str) -> None:
+    """Copy the index of a mirror into the folder of the next one; it is built there if that can't be done."""
+    with suppress(OSError, CasError), closing(IndexFile(os.path.join(store, INDEX_NAME))) as kept:
+        copy = os.path.join(made, INDEX_NAME)
+        if not kept.copy_to(copy):
+            os.unlink(copy)
 
 
 @contextmanager

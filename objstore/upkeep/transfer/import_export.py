@@ -9,7 +9,6 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from objstore.disk.file_changes.apply import FileStep
@@ -55,8 +54,8 @@ __all__ = [
     "send_bundle",
 ]
 
-Fill: TypeAlias = Callable[[str, Disk], None]
-"""Writes the segments of a store, which nothing has checked, into an empty folder."""
+Fill: TypeAlias = Callable[[str, Disk], Place | None]
+"""Writes the segments of a store into an empty folder, and returns up to where they were checked before (None: not)."""
 
 _MOST_NAMES: Final = 2_000_000
 """The most files and folders in an imported snapshot: a scan takes up to a million files."""
@@ -115,19 +114,30 @@ def import_bundle(
     may have files, and those that differ are reported as external edits, but it must not have a store. Raises
     FileExists, PathReserved, BundleRefused with nothing changed, and what the disk raises.
     """
-    return import_store(partial(unpack_bundle, path), directory, files=files, progress=progress, disk=disk)
+
+    def unpack(folder: str, disk: Disk) -> None:
+        unpack_bundle(path, folder, disk)
+
+    return import_store(unpack, directory, files=files, progress=progress, disk=disk)
 
 
 def import_store(
-    fill: Fill, directory: str, *, files: bool = True, progress: Progress | None = None, disk: Disk | None = None
+    fill: Fill,
+    directory: str,
+    *,
+    files: bool = True,
+    checked: Callable[[], None] | None = None,
+    progress: Progress | None = None,
+    disk: Disk | None = None,
 ) -> Imported:
     """Make the store whose segments `fill` writes the store of `directory`, as `import_bundle` does, and raise as that.
 
-    `fill` also raises what it raises by itself, with nothing changed.
+    `fill` also raises what it raises by itself, with nothing changed. `checked` is called once nothing is wrong, before
+    anything is written that a person sees.
     """
     disk = disk or Disk()
     with new_folder(directory, disk, files=files) as root:
-        return _imported(fill, root, disk, files=files, progress=progress)
+        return _imported(fill, root, disk, files=files, checked=checked, progress=progress)
 
 
 @contextmanager
@@ -194,11 +204,21 @@ def _require_free(root: str, disk: Disk, *, files: bool) -> None:
             raise FileExists(os.path.join(root, name))
 
 
-def _imported(fill: Fill, root: str, disk: Disk, *, files: bool, progress: Progress | None) -> Imported:
+def _imported(
+    fill: Fill,
+    root: str,
+    disk: Disk,
+    *,
+    files: bool,
+    checked: Callable[[], None] | None,
+    progress: Progress | None,
+) -> Imported:
     making = os.path.join(root, creation_folder_name())
     disk.make_creation_folder(making)
     try:
         records, blobs, steps = checked_store(fill, making, disk, files=files, progress=progress)
+        if checked is not None:
+            checked()
         with closing(Journal(making, disk)) as journal, journal.writing() as batch:
             journal.carry_out(steps)
             lost = _record_lost_modes(journal, batch, steps)
@@ -295,8 +315,8 @@ def checked_store(
 ) -> tuple[int, int, list[FileStep]]:
     """Make a store in the creation folder `making` and check it from its frames to the replay of every document.
 
-    Return the counts of records and blobs, and the steps that write its files (none unless `files`). Raises
-    BundleRefused, what `fill` raises, and what the disk raises.
+    What was checked before is not checked again. Return the counts of records and blobs that were, and the steps that
+    write its files (none unless `files`). Raises BundleRefused, what `fill` raises, and what the disk raises.
     """
     folder = os.path.join(making, STORE_NAME)
     disk.make_store_folder(folder)
@@ -305,8 +325,8 @@ def checked_store(
         disk.make_store_folder(made)
     disk.create(os.path.join(folder, IGNORE_NAME), b"*\n")
     disk.create(os.path.join(folder, "lock"), b"")
-    fill(os.path.join(folder, "segments"), disk)
-    report = check_store(making, progress=progress)
+    since = fill(os.path.join(folder, "segments"), disk)
+    report = check_store(making, since=since, progress=progress)
     if report.faults:
         raise BundleRefused(report.faults[0].what)
     end, steps = _found(making, disk, files=files)

@@ -1,7 +1,7 @@
 """Query the index for documents, for the folders that edits created, and for the history of one document."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from objstore.model.basic_types import DocumentId, FileState, Seq, Status
@@ -42,6 +42,22 @@ class DocumentQueries:
         if len(tips) != count:
             raise unusable("it does not have each document by its path")
         return tips
+
+    def tips_of(self, documents: Collection[DocumentId]) -> list[Tip]:
+        """Return the tips of those of the documents that exist or did, by number."""
+        query = f"SELECT {_TIP} FROM documents WHERE id = ?"  # noqa: S608 - names of the schema
+        rows = (self._db.execute(query, (document,)).fetchone() for document in sorted(documents))
+        return [_tip(row) for row in rows if row is not None]
+
+    def edited_by(self, first: int, last: int) -> set[DocumentId]:
+        """Return the documents of the edits with these numbers, including voided and expired ones."""
+        rows = self._db.execute("SELECT DISTINCT document FROM edits WHERE seq BETWEEN ? AND ?", (first, last))
+        return {DocumentId(row[0]) for row in rows}
+
+    def decided_by(self, first: int, last: int) -> set[DocumentId]:
+        """Return the documents on which the decisions with these numbers decided, including voided and expired ones."""
+        rows = self._db.execute("SELECT DISTINCT document FROM decided WHERE number BETWEEN ? AND ?", (first, last))
+        return {DocumentId(row[0]) for row in rows}
 
     def tips_in_the_way(self, path: bytes, folders: Sequence[bytes]) -> list[Tip]:
         """Return every existing document at `path`, at one of its folders, or below `path` as if it were a folder."""

@@ -349,6 +349,7 @@ if TYPE_CHECKING:
         net_file_shape as net_file_shape,
     )
     from objstore.workspace.shapes.edits import (
+        awaited_shape as awaited_shape,
         comment_shape as comment_shape,
         edit_shape as edit_shape,
         edit_summary as edit_summary,
@@ -532,6 +533,7 @@ _HOMES: Final = {
         "net_file_shape",
     ),
     "workspace.shapes.edits": (
+        "awaited_shape",
         "comment_shape",
         "edit_shape",
         "edit_summary",

@@ -115,26 +115,26 @@ def _write_net(
         files = summaries = workspace.review.unseen(summaries) if only_unseen else summaries
         table = diffstat(chain(map(net_change, summaries), _sizes(workspace, outside)), screen)
         # In one piece: unbuffered, as some environments run Python, each line would wake whoever reads the pipe.
-        remarks = net_remarks(summaries, screen, Invocation.current().program)
+        remarks = net_remarks(summaries, screen, Invocation.current().program, workspace.awaited())
         write([b"".join((*table, *remarks))], paged=True)
     else:
         with showing_progress(workspace, REPLAYING):
             found = selection.files(workspace, unreadable=read_errors.note)
         outside = [] if only_unseen else _outside(workspace, selection.paths_without(found))
-        seen = workspace.review.seen_changes()
+        seen, awaited = workspace.review.seen_changes(), workspace.awaited()
         files = found = workspace.review.unseen(found, seen) if only_unseen else found
         if layout is Layout.JSON:
             from cli.json_shapes.diffs import external_diff_shape, net_diff_shape
             from objstore import json_line
 
-            pending = (net_diff_shape(workspace, file, seen) for file in found)
+            pending = (net_diff_shape(workspace, file, seen, awaited) for file in found)
             write(map(json_line, chain(pending, (external_diff_shape(workspace, change) for change in outside))))
         else:
             from cli.render.comments import comments_by_change
             from cli.render.net_diff import net_diff
 
             comments = partial(comments_by_change, workspace)
-            diffs = net_diff(found, screen, Invocation.current().program, comments, seen)
+            diffs = net_diff(found, screen, Invocation.current().program, comments, seen, awaited)
             write(chain(diffs, _external_text(workspace, outside, screen)), paged=True)
     read_errors.raise_first()
     if only_unseen and not files:

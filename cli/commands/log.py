@@ -186,9 +186,9 @@ def log(  # noqa: PLR0913 -- each is an option of the command
         if as_json:
             from objstore import edit_shape, json_line
 
-            verdicts = workspace.history.verdicts()
+            verdicts, awaited = workspace.history.verdicts(), workspace.awaited()
             pieces: Iterator[bytes] = (
-                json_line(edit_shape(workspace, view, read_errors.note, verdicts)) for view in views
+                json_line(edit_shape(workspace, view, read_errors.note, verdicts, awaited)) for view in views
             )
         elif stat and patch:
             listed = list(views)  # the table comes first

@@ -53,8 +53,8 @@ def show(*, names: tuple[str, ...], by: TurnSelection, stat: bool, columns: bool
             from cli.json_shapes.diffs import shown_edit_shape
             from objstore import json_line
 
-            verdicts = workspace.history.verdicts()
-            edits = [shown_edit_shape(workspace, view, units, read_errors, verdicts) for view, units in meant]
+            verdicts, awaited = workspace.history.verdicts(), workspace.awaited()
+            edits = [shown_edit_shape(workspace, view, units, read_errors, verdicts, awaited) for view, units in meant]
             write([json_line({"edits": edits})])
         elif stat:
             write(stat_text(workspace, (view for view, _ in meant), screen, read_errors), paged=True)
@@ -97,11 +97,11 @@ def stat_text(
 def _show_text(
     workspace: "Workspace", meant: list[tuple[EditView, tuple[Unit, ...]]], screen: Screen, read_errors: ReadErrors
 ) -> Iterator[bytes]:
-    authors, unresolved = Authors(workspace), workspace.review.markers()
+    authors, unresolved, awaited = Authors(workspace), workspace.review.markers(), workspace.awaited()
     for at, (view, units) in enumerate(meant):
         if at:
             yield screen.line()
-        yield from edit_header(view, authors.fact(view), authors.verdicts(view), screen, unresolved)
+        yield from edit_header(view, authors.fact(view), authors.verdicts(view), screen, unresolved, awaited)
         from cli.render.comments import comments_by_unit, comments_text
 
         comments = comments_by_unit(workspace, units)

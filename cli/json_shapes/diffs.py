@@ -12,6 +12,7 @@ from cli.screen.terminal import EXACT
 from objstore import (
     UNREADABLE,
     Json,
+    awaited_shape,
     comment_shape,
     edit_shape,
     effect_shape,
@@ -24,20 +25,25 @@ from objstore import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from cli.render.unreadable import ReadErrors
-    from objstore import EditView, ExternalChange, FileEffect, NetFile, State, Unit, Verdicts, Workspace
+    from objstore import EditView, ExternalChange, FileEffect, NetFile, RemoteVerdict, State, Unit, Verdicts, Workspace
 
 __all__ = ["diff_shape", "external_diff_shape", "net_diff_shape", "shown_edit_shape", "with_diffs"]
 
 
 def shown_edit_shape(
-    workspace: "Workspace", view: "EditView", units: "Iterable[Unit]", read_errors: "ReadErrors", verdicts: "Verdicts"
+    workspace: "Workspace",
+    view: "EditView",
+    units: "Iterable[Unit]",
+    read_errors: "ReadErrors",
+    verdicts: "Verdicts",
+    awaited: "Mapping[Unit, RemoteVerdict]",
 ) -> dict[str, Json]:
     """Return one edit with its diff, limited to the selected hunks. `read_errors` collects lost bytes."""
     units = tuple(units)
-    shape = edit_shape(workspace, view, read_errors.note, verdicts)
+    shape = edit_shape(workspace, view, read_errors.note, verdicts, awaited)
     meant = {unit.hunk for unit in units}
     hunks = shape["hunks"]
     if isinstance(hunks, list):
@@ -57,10 +63,21 @@ def shown_edit_shape(
     return shape
 
 
-def net_diff_shape(workspace: "Workspace", file: "NetFile", seen: "Collection[bytes]") -> dict[str, Json]:
-    """Return what pending edits change in one file, with the diff. `seen`: keys of changes that were seen."""
+def net_diff_shape(
+    workspace: "Workspace", file: "NetFile", seen: "Collection[bytes]", awaited: "Mapping[Unit, RemoteVerdict]"
+) -> dict[str, Json]:
+    """Return what pending edits change in one file, with the diff.
+
+    `seen`: keys of changes that were seen. `awaited`: as of Workspace.
+    """
     shape = net_file_shape(workspace.root, file, seen, comments_by_change(workspace, file))
-    return {**shape, "diff": text_of(net_diff([file], EXACT, Invocation.current().program, seen=seen))}
+    changes = shape["changes"]
+    if isinstance(changes, list):
+        for made, change in zip(changes, file.changes, strict=True):
+            if isinstance(made, dict):
+                made["awaited"] = awaited_shape(awaited, change.units)
+    diff = net_diff([file], EXACT, Invocation.current().program, seen=seen, awaited=awaited)
+    return {**shape, "diff": text_of(diff)}
 
 
 def with_diffs(workspace: "Workspace", effects: "Sequence[FileEffect]", shape: dict[str, Json]) -> dict[str, Json]:

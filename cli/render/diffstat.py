@@ -1,7 +1,7 @@
 """The diffstat: how many lines changed in each file, as a table with a bar for each."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from cli.render.status import counted
@@ -9,7 +9,7 @@ from cli.screen.terminal import Screen, end_of, padded, shown_name, shown_width
 from objstore import Operation, value
 
 if TYPE_CHECKING:
-    from objstore import BlobId, EditView, FileSummary, Hunk
+    from objstore import BlobId, EditView, FileSummary, Hunk, Unit
 
 __all__ = [
     "FileChange",
@@ -76,8 +76,16 @@ def net_change(file: "FileSummary") -> FileChange:
     return FileChange(name=name, added=file.added, removed=file.removed, binary=sizes)
 
 
-def net_remarks(files: "Sequence[FileSummary]", screen: Screen, program: str) -> Iterator[bytes]:
-    """Yield what a table of net changes doesn't show: edits without a net effect, and files that changed outside."""
+def net_remarks(
+    files: "Sequence[FileSummary]", screen: Screen, program: str, awaited: "Collection[Unit]" = ()
+) -> Iterator[bytes]:
+    """Yield what a table of net changes doesn't show: edits without a net effect, and files that changed outside.
+
+    Also how many changes of another store are decided, and not carried out. `awaited`: as of Workspace.
+    """
+    decided = sum(any(unit in awaited for unit in change.units) for file in files for change in file.changes)
+    if decided:
+        yield screen.line(f" {counted(decided, 'change')} decided, not carried out yet")
     edits = {unit.seq for file in files for unit in file.cancelled}
     if edits:
         yield screen.line(f" {counted(len(edits), 'edit')} cancel{'s' * (len(edits) == 1)} out")

@@ -24,7 +24,18 @@ from objstore import (
 )
 
 if TYPE_CHECKING:
-    from objstore import Edit, EditView, Expiration, FileState, Marks, State, UnresolvedMarkers, Verdict, Workspace
+    from objstore import (
+        Edit,
+        EditView,
+        Expiration,
+        FileState,
+        Marks,
+        RemoteVerdict,
+        State,
+        UnresolvedMarkers,
+        Verdict,
+        Workspace,
+    )
 
 __all__ = [
     "SHORT_HASH",
@@ -79,13 +90,15 @@ def edit_header(
     verdicts: "Iterable[Verdict]",
     screen: Screen,
     unresolved: Sequence["UnresolvedMarkers"] = (),
+    awaited: "Mapping[Unit, RemoteVerdict]" = MappingProxyType({}),
 ) -> Iterator[bytes]:
     """Yield the facts about one edit.
 
     `author`: whose it is, as `Authors.fact`; `verdicts`: the decisions on it; `unresolved`: the conflict markers that
-    are in the files.
+    are in the files; `awaited`: as of Workspace.
     """
     edit = view.edit
+    elsewhere = awaited_words(awaited, [Unit(view.seq, hunk) for hunk in view.telling])
     name = shown_move(edit.source, edit.path)
     title = f"edit {edit.seq}  {edit.operation.value}  {name}  {line_counts(edit)}"
     yield screen.line(
@@ -103,7 +116,7 @@ def edit_header(
         "time": moment(edit.time, zone=True),
         "before": _shown_state(edit.before),
         "after": _shown_state(edit.after),
-        "decided": "; ".join(_shown_verdict(verdict, view) for verdict in verdicts),
+        "decided": "; ".join([*(_shown_verdict(verdict, view) for verdict in verdicts), *elsewhere]),
         "reason": shown_name(view.reason) if view.reason else "",
         "expired": "" if view.expired is None else _shown_expiration(view.expired),
     } | {shown_name(key): shown_name(note) for key, note in sorted(edit.notes.items()) if key not in _FOR_PROGRAMS}
@@ -212,6 +225,23 @@ def _shown_verdict(verdict: "Verdict", view: "EditView") -> str:
     units = f"{' '.join(map(str, verdict.units[:_UNITS]))}{f' and {more} more' if more > 0 else ''}"
     named = "" if len(verdict.units) == len(view.telling) else f"{units}: "
     return f"{named}{verdict.action.value} by {by}, {moment(verdict.time)}, decision {verdict.decision}"
+
+
+def awaited_words(awaited: "Mapping[Unit, RemoteVerdict]", units: Sequence[Unit]) -> list[str]:
+    """Return each decision on hunks of another store that its mirror doesn't show yet, behind its hunks if not all.
+
+    `awaited`: as of Workspace.
+    """
+    found: dict[int, list[Unit]] = {}
+    for unit in units if awaited else ():
+        if unit in awaited:
+            found.setdefault(awaited[unit].number, []).append(unit)
+    words = []
+    for decided in found.values():
+        more = len(decided) - _UNITS
+        names = f"{' '.join(map(str, decided[:_UNITS]))}{f' and {more} more' if more > 0 else ''} "
+        words.append(f"{names if len(decided) < len(units) else ''}{shown_name(awaited[decided[0]].words)}")
+    return words
 
 
 def shown_decider(who: str, via: str, agent: str, commit: str = "") -> str:

@@ -5,21 +5,24 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cli.render.comments import comments_text
-from cli.render.edits import STATUS_COLOR
+from cli.render.edits import STATUS_COLOR, awaited_words
 from cli.screen.diffs import CONTEXT, diff_name, extended_header, hunk_body, hunk_head, shown_syntax
 from cli.screen.quoting import typed
 from cli.screen.terminal import Screen, shown_name
 from objstore import Hunk, Status, change_words, file_remarks, split_lines, touching_hunks
 
 if TYPE_CHECKING:
-    from objstore import CommentView, NetChange, NetFile, Unit
+    from objstore import CommentView, NetChange, NetFile, RemoteVerdict, Unit
 
 __all__ = ["named_units", "net_diff"]
 
 Comments: TypeAlias = "Mapping[int, Sequence[CommentView]]"
 """Comments on a file's changes, by position of the change."""
 
+Awaited: TypeAlias = "Mapping[Unit, RemoteVerdict]"
+
 _NONE: Final[Comments] = MappingProxyType({})
+_NO_VERDICT: Final[Awaited] = MappingProxyType({})
 
 MOST_UNITS: Final = 8
 """Number of hunks that are named; the others are counted."""
@@ -34,16 +37,17 @@ def net_diff(
     program: str,
     comments_of: "Callable[[NetFile], Comments]" = lambda _: _NONE,
     seen: Collection[bytes] = (),
+    awaited: Awaited = _NO_VERDICT,
 ) -> Iterator[bytes]:
     """Yield the diff of each file from its accepted text to its current text.
 
     Each change has a header of its own, which names its hunks where a diff allows a remark. `comments_of`: returns the
     comments on the changes of a file. For a person, each is below its change; a program can take the diff only if
     nothing comes between its hunks, so all of a file's are above it. `seen`: keys of
-    changes that are marked so.
+    changes that are marked so. `awaited`: as of Workspace.
     """
     for file in files:
-        for remark in _remarks(file, program, seen):
+        for remark in _remarks(file, program, seen, awaited):
             yield screen.line(f"# {shown_name(file.path)}: {remark}")  # no name looks like a part of a diff
         comments = comments_of(file)
         below = {at for at, change in enumerate(file.changes) if _has_lines(change)} if screen.guarded else set()
@@ -51,7 +55,7 @@ def net_diff(
             if at not in below:
                 yield from (b"# " + line for line in comments_text(views, screen))
         if file.changes:
-            yield from _file_diff(file, screen, {at: comments[at] for at in below & comments.keys()}, seen)
+            yield from _file_diff(file, screen, {at: comments[at] for at in below & comments.keys()}, seen, awaited)
 
 
 def named_units(units: "Sequence[Unit]", most: int = MOST_UNITS) -> str:
@@ -64,17 +68,19 @@ def named_units(units: "Sequence[Unit]", most: int = MOST_UNITS) -> str:
 # ---- inside
 
 
-def _remarks(file: "NetFile", program: str, seen: Collection[bytes]) -> Iterator[str]:
+def _remarks(file: "NetFile", program: str, seen: Collection[bytes], awaited: Awaited) -> Iterator[str]:
     """Yield what no hunk can express: facts about the file, each with its hunks, and what has no net effect."""
     for change in file.changes:
         if not _has_lines(change):
-            yield f"{change_words(file, change, shown_name)} {_named(change)}{_seen_mark(change, seen)}"
+            yield f"{change_words(file, change, shown_name)} {_named(change)}{_marks(change, seen, awaited)}"
     yield from (f"{words} {named_units(units)}" for words, units in file_remarks(file))
     if file.is_unrecorded:
         yield f"changed since it was recorded; `{program} diff --unrecorded {typed(file.path)}` shows how"
 
 
-def _file_diff(file: "NetFile", screen: Screen, comments: Comments, seen: Collection[bytes]) -> Iterator[bytes]:
+def _file_diff(
+    file: "NetFile", screen: Screen, comments: Comments, seen: Collection[bytes], awaited: Awaited
+) -> Iterator[bytes]:
     is_new, is_gone = file.before is None, file.after is None
     yield from extended_header(
         file.path_before,
@@ -109,7 +115,7 @@ def _file_diff(file: "NetFile", screen: Screen, comments: Comments, seen: Collec
         above = max(shown, ordered[first - 1].old_end if first else 0)
         below = ordered[last + 1].old_start if last + 1 < len(ordered) else len(old)
         lead, trail = min(CONTEXT, hunks[0].old_start - above), min(CONTEXT, below - hunks[-1].old_end)
-        labels = dict.fromkeys(_label(file, file.changes[at], screen, seen) for at, _ in group)
+        labels = dict.fromkeys(_label(file, file.changes[at], screen, seen, awaited) for at, _ in group)
         yield hunk_head(old, new, hunks, lead, trail, ", ".join(labels), screen)
         yield from hunk_body(old, new, hunks, lead, trail, screen, syntax)
         for at, _ in group:
@@ -117,8 +123,9 @@ def _file_diff(file: "NetFile", screen: Screen, comments: Comments, seen: Collec
         shown = hunks[-1].old_end + trail
 
 
-def _seen_mark(change: "NetChange", seen: Collection[bytes]) -> str:
-    return " seen" if seen and change.key in seen else ""
+def _marks(change: "NetChange", seen: Collection[bytes], awaited: Awaited) -> str:
+    is_seen = " seen" if seen and change.key in seen else ""
+    return "".join([is_seen, *(f" {words}" for words in awaited_words(awaited, change.units))])
 
 
 def _has_lines(change: "NetChange") -> bool:
@@ -139,8 +146,8 @@ def _named(change: "NetChange") -> str:
     return f"{units} turn{'s' * (len(turns) > 1)} {' '.join(map(str, turns[:MOST_TURNS]))}{more}"
 
 
-def _label(file: "NetFile", change: "NetChange", screen: Screen, seen: Collection[bytes]) -> str:
-    label = screen.paint(_named(change), STATUS_COLOR[Status.PENDING]) + _seen_mark(change, seen)
+def _label(file: "NetFile", change: "NetChange", screen: Screen, seen: Collection[bytes], awaited: Awaited) -> str:
+    label = screen.paint(_named(change), STATUS_COLOR[Status.PENDING]) + _marks(change, seen, awaited)
     others = [file.changes[at] for at in change.shares_with]
     lines = [str(other.line_after) for other in others if other.line_after]
     facts = [other.kind.value for other in others if not other.line_after]

@@ -4,9 +4,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from cli.render.authors import Authors
-from cli.render.edits import SHORT_HASH, STATUS_COLOR, line_counts, moment, short_moment, shown_move, status_word
+from cli.render.edits import (
+    SHORT_HASH,
+    STATUS_COLOR,
+    awaited_words,
+    line_counts,
+    moment,
+    short_moment,
+    shown_move,
+    status_word,
+)
 from cli.screen.terminal import Screen, end_of, shown_name, shown_width, width_of_terminal
-from objstore import AmbiguousName, NoSuchName, Origin
+from objstore import AmbiguousName, NoSuchName, Origin, Unit
 
 if TYPE_CHECKING:
     from objstore import EditView, GitEvent, Workspace
@@ -46,10 +55,11 @@ class Rows:
         self._width = width_of_terminal()
         self._is_narrow = 0 < self._width < NARROW
         self._authors = Authors(workspace)
+        self._awaited = workspace.awaited()
         self._short: dict[str, str] = {}  # the shortened name of each conversation
 
     def of(self, view: "EditView") -> Iterator[bytes]:
-        """Yield one edit, and on a second line the reason of the decision on it."""
+        """Yield one edit, and below it what others decided on it and the reason of the decision on it."""
         edit = view.edit
         operation, counts = f"  {edit.operation.value:7}", f"  {line_counts(edit):>9}"
         if self._with_id:
@@ -61,6 +71,8 @@ class Rows:
         name, last = self._fitted(view, len(ahead) + 9 + len(behind))
         status = self._screen.paint(f"{status_word(view):9}", STATUS_COLOR[view.status])
         yield self._screen.line(f"{ahead}{status}{behind}{name}{last}")
+        for words in awaited_words(self._awaited, [Unit(view.seq, hunk) for hunk in view.telling]):
+            yield self._screen.line(f"{'':7}{words}")
         if view.reason:
             yield self._screen.line(f"{'':7}reason: {shown_name(view.reason)}")
         if view.check:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from cli.app.invocation import reviewer
 from cli.screen.terminal import visible
-from objstore import Action, EditFilter, Status, Unit, Workspace, replace
+from objstore import Action, Status, Unit, Workspace, replace
 
 if TYPE_CHECKING:
-    from objstore import FileSummary, Member, NetFile, Remote, RemoteVerdict
+    from objstore import EditView, FileSummary, Member, NetFile, Remote, RemoteVerdict
 
 __all__ = ["BECOMES", "Elsewhere", "verdict_of"]
 
@@ -51,11 +51,9 @@ class Elsewhere:
 
     def decided(self) -> dict[Unit, Status]:
         """Return the status that each hunk gets by a decision that was not refused, until the mirror shows it."""
-        return {
-            unit: BECOMES[each.action]
-            for unit, each in self.verdicts().items()
-            if not (each.result == "refused" or each.is_shown or each.action is Action.RESET)
-        }
+        with Workspace.open(self.root) as mirror:
+            awaited = mirror.awaited()
+        return {unit: BECOMES[each.action] for unit, each in awaited.items() if each.action is not Action.RESET}
 
     def refusals(self) -> Iterator[str]:
         """Yield a sentence for each decision that the store with the files refused, unless it was decided again."""
@@ -82,14 +80,20 @@ class Elsewhere:
         """Return how many edits have hunks that are pending, and on which no decision is made; nothing is fetched."""
         decided = self.decided()
         with Workspace.open(self.root) as mirror:
-            views = mirror.history.edits(EditFilter(status=Status.PENDING))
-        return sum(
-            any(
-                status is Status.PENDING and Unit(view.seq, hunk) not in decided
-                for hunk, status in enumerate(view.units)
-                if hunk or view.whole
+            pending = mirror.review.pending_counts()[0]
+            end = mirror.history.next_edit()  # others may have decided on newer ones
+            # Most edits are not in the log, so that only few are read.
+            views = (mirror.history.edit(seq) for seq in {unit.seq for unit in decided} if seq < end)
+            return pending - sum(
+                view.status is Status.PENDING and not self._has_undecided(view, decided) for view in views
             )
-            for view in views
+
+    @staticmethod
+    def _has_undecided(view: "EditView", decided: Mapping[Unit, Status]) -> bool:
+        return any(
+            status is Status.PENDING and Unit(view.seq, hunk) not in decided
+            for hunk, status in enumerate(view.units)
+            if hunk or view.whole
         )
 
     def undecided(self, files: "Iterable[NetFile]") -> "list[NetFile]":

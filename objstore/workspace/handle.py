@@ -16,7 +16,7 @@ from objstore.values.errors import CasError, ConversationReserved
 
 # What only some methods need is imported in them: `cas status` must not wait for the review core to load.
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from objstore.agents.agent_messages import AgentMessages
     from objstore.agents.hook_sessions import HookSessions
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from objstore.storage.store.write_batch import Batch
     from objstore.workspace.comments import Comments
     from objstore.workspace.history import History
-    from objstore.workspace.remote_decisions import RemoteDecisions
+    from objstore.workspace.remote_decisions import RemoteDecisions, RemoteVerdict
     from objstore.workspace.remotes import Remotes
     from objstore.workspace.retention import Retention
     from objstore.workspace.review import Review
@@ -383,6 +383,10 @@ class Workspace:
         from objstore.workspace.remote_decisions import RemoteDecisions
 
         return RemoteDecisions(self._journal, self.remotes, self.review, self.trials)
+
+    def awaited(self) -> Mapping[Unit, RemoteVerdict]:
+        """Return what others decided on this store, a mirror, and it doesn't show yet; nothing if it is no mirror."""
+        return self.remote_decisions.awaited() if self._journal.is_mirror else {}
 
     @cached_property
     def messages(self) -> AgentMessages:

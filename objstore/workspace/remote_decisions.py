@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from objstore.model.basic_types import Action
 from objstore.values.fastclass import replace, value
 
 # What only some methods need is imported in them, as in the other roles.
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from objstore.model.basic_types import Action, Status, Unit
+    from objstore.model.basic_types import Status, Unit
     from objstore.model.results import DecisionOutcome
     from objstore.storage.transaction.journal import Journal
     from objstore.upkeep.remote.bucket import Bucket
     from objstore.upkeep.remote.decisions import Ledger, RemoteDecision
-    from objstore.upkeep.remote.remotes import Member, Remote
+    from objstore.upkeep.remote.remotes import Member, Remote, Remotes as KnownRemotes
     from objstore.workspace.remotes import Remotes
     from objstore.workspace.review import Review
     from objstore.workspace.trials import Trials
@@ -24,6 +25,7 @@ __all__ = ["Carried", "RemoteDecisions", "RemoteVerdict"]
 
 _MOST_WHO: Final = 200
 _CONFLICTS: Final = 5
+_DONE: Final = {Action.ACCEPT: "accepted", Action.REJECT: "rejected", Action.RESET: "made pending again"}
 
 
 @value
@@ -37,6 +39,12 @@ class RemoteVerdict:
     result: str  # carried, refused, or open
     why: str  # why it was refused
     is_shown: bool  # whether the mirror shows what became of it
+
+    @property
+    def words(self) -> str:
+        """Return what was decided, while the mirror doesn't show it: `rejected by ann, not carried out yet: why`."""
+        when = "carried out since the last pull" if self.result == "carried" else "not carried out yet"
+        return f"{_DONE[self.action]} by {self.who}, {when}{f': {self.reason}' if self.reason else ''}"
 
 
 @value
@@ -101,22 +109,26 @@ class RemoteDecisions:
 
     def verdicts(self, remote: Remote, member: Member) -> dict[Unit, RemoteVerdict]:
         """Return the newest decision on each unit of another store, as far as the log was read."""
-        from objstore.upkeep.remote.decisions import settle
+        return _verdicts(self._known, remote.name, member)
 
-        ledger = settle(self._known.entries(remote.name))
+    def awaited(self) -> dict[Unit, RemoteVerdict]:
+        """Return the newest decision on each unit that this store, a mirror of another, doesn't show yet.
+
+        None of those that the other store refused; none if this is no mirror.
+        """
+        from objstore.upkeep.remote.remotes import Remotes as KnownRemotes, mirrored
+
+        found = mirrored(self._journal.tree.root)
+        if found is None:
+            return {}
+        known = KnownRemotes(found.home, self._journal.disk)
+        members = known.state(found.remote).members.values()
         return {
-            unit: RemoteVerdict(
-                number=number,
-                who=decision.who,
-                action=decision.action,
-                reason=decision.reason,
-                result="open" if number not in ledger.answers else ledger.answers[number].result.value,
-                why="" if number not in ledger.answers else ledger.answers[number].reason,
-                is_shown=number in ledger.answers and ledger.answers[number].head <= member.seen.number,
-            )
-            for number, decision in ledger.valid.items()
-            if decision.lane == member.lane
-            for unit in decision.units
+            unit: verdict
+            for member in members
+            if member.name == found.member
+            for unit, verdict in _verdicts(known, found.remote, member).items()
+            if verdict.result != "refused" and not verdict.is_shown
         }
 
     def waiting(self, remote: Remote) -> int:
@@ -258,3 +270,23 @@ class RemoteDecisions:
                 ):
                     return True
         return False
+
+
+def _verdicts(known: KnownRemotes, remote: str, member: Member) -> dict[Unit, RemoteVerdict]:
+    from objstore.upkeep.remote.decisions import settle
+
+    ledger = settle(known.entries(remote))
+    return {
+        unit: RemoteVerdict(
+            number=number,
+            who=decision.who,
+            action=decision.action,
+            reason=decision.reason,
+            result="open" if number not in ledger.answers else ledger.answers[number].result.value,
+            why="" if number not in ledger.answers else ledger.answers[number].reason,
+            is_shown=number in ledger.answers and ledger.answers[number].head <= member.seen.number,
+        )
+        for number, decision in ledger.valid.items()
+        if decision.lane == member.lane
+        for unit in decision.units
+    }

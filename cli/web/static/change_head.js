@@ -67,7 +67,9 @@ export function headElement(file, index, look, acts) {
 /** @param {HTMLElement} made @param {ShownChange} change @param {number} index @param {string} where @param {HeadActs} acts */
 function decidedHead(made, change, index, where, acts) {
   const [kind, icon, word] = VERDICTS[change.verdict ?? "accepted"];
-  made.append(tag(word, icon, kind), element("span", { class: "grow" }));
+  made.append(tag(word, icon, kind));
+  if (change.awaited) made.append(element("span", { class: "awaited" }, change.awaited));
+  made.append(element("span", { class: "grow" }));
   made.append(button("Reopen", () => acts.reopen(index), { class: "b plain small", "aria-label": `Reopen ${where}` }));
   return made;
 }

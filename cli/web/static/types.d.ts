@@ -139,6 +139,8 @@ export interface Change {
   shares_with: number[];
   /** Of another store (`cas web STORE/`): how it is decided there, though that is not carried out yet. */
   verdict?: "accepted" | "rejected";
+  /** With a verdict: by whom, and that it is not carried out yet. */
+  awaited?: string;
   seen: boolean;
   whitespace_only: boolean;
   comments: Comment[];

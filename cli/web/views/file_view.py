@@ -4,6 +4,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from cli.render.comments import comments_by_change
+from cli.render.edits import awaited_words
 from cli.screen.terminal import shown_name
 from cli.selection.elsewhere import verdict_of
 from cli.selection.turn_selection import TurnSelection
@@ -29,7 +30,7 @@ from objstore import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from objstore import NetChange, NetFile, Status, StoreError, Unit, Workspace
+    from objstore import NetChange, NetFile, RemoteVerdict, Status, StoreError, Unit, Workspace
 
 __all__ = ["ShownFile", "file_view", "rejected_change", "shown_file"]
 
@@ -96,7 +97,7 @@ def file_view(server: ServerState, workspace: "Workspace", shown: ShownFile, fir
     seen = workspace.review.seen_changes()
     comments = comments_by_change(workspace, file)
     paths = (file.path, file.path_before)
-    decided = {} if server.elsewhere is None else server.elsewhere.decided()
+    decided, awaited = {} if server.elsewhere is None else server.elsewhere.decided(), workspace.awaited()
     groups = [frozenset(keys[at] for at in (place, *change.shares_with)) for place, change in enumerate(file.changes)]
     for key, change, group, (_, height) in zip(keys, file.changes, groups, rows.places, strict=True):
         server.changes.put(key, ShownChange(units=change.units, together=group, paths=paths, rows=height))
@@ -118,7 +119,7 @@ def file_view(server: ServerState, workspace: "Workspace", shown: ShownFile, fir
                 "rows": rows.places[at][1],
                 "place": server.progress.place(key),
                 **shown.writers[at],
-                **_decided_elsewhere(change, decided),
+                **_decided_elsewhere(change, decided, awaited),
             }
             for at, (key, change) in enumerate(zip(keys, file.changes, strict=True))
         ],
@@ -184,10 +185,12 @@ def _found(server: ServerState, workspace: "Workspace", document: int, units: "f
     raise NotThere(f"Nothing is pending {what} any more.")
 
 
-def _decided_elsewhere(change: "NetChange", decided: "Mapping[Unit, Status]") -> Shape:
-    """Return the verdict on a change of another store that is not carried out yet, if there is one."""
+def _decided_elsewhere(
+    change: "NetChange", decided: "Mapping[Unit, Status]", awaited: "Mapping[Unit, RemoteVerdict]"
+) -> Shape:
+    """Return the verdict on a change of another store that is not carried out yet, if there is one, and whose it is."""
     verdict = verdict_of(change.units, decided)
-    return {"verdict": verdict} if verdict else {}
+    return {"verdict": verdict, "awaited": "; ".join(awaited_words(awaited, change.units))} if verdict else {}
 
 
 def _blobs(file: "NetFile") -> Shape:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from objstore.disk.fs.disk import Disk
 
-__all__ = ["PUSH_CHOICES", "Member", "Remote", "RemoteState", "Remotes", "label_of"]
+__all__ = ["PUSH_CHOICES", "Member", "Mirrored", "Remote", "RemoteState", "Remotes", "label_of", "mirrored"]
 
 PUSH_CHOICES: Final = ("never", "stop")
 """When a remote is pushed to by itself: never, or after each turn of an agent."""
@@ -66,6 +66,15 @@ class RemoteState:
     pushed_end: tuple[int, int] = (0, 0)  # segment and offset
     members: Mapping[str, Member] = field(default_factory=dict)  # by lane
     failure: str = ""  # why the last push in the background failed; "": it did not
+
+
+@value
+class Mirrored:
+    """Where a mirror is: whose it is, and of which store."""
+
+    home: str  # the workspace that pulled it
+    remote: str
+    member: str
 
 
 class Remotes:
@@ -260,6 +269,16 @@ class Remotes:
         with open_store_folder(folder) as opened:
             self._disk.replace(opened, staged, opened, file)
         self._disk.sync_directory(folder)
+
+
+def mirrored(root: str) -> Mirrored | None:
+    """Return whose mirror the store of the workspace in `root` is (None: it is none)."""
+    members, member = os.path.split(root)
+    folder, inside = os.path.split(members)
+    above, remote = os.path.split(folder)
+    home, _ = os.path.split(os.path.dirname(above))
+    is_one = inside == "members" and above == os.path.join(home, STORE_NAME, _FOLDER)
+    return Mirrored(home=home, remote=remote, member=member) if is_one else None
 
 
 def label_of(text: str) -> str:

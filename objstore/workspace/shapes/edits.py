@@ -6,20 +6,22 @@ Line numbers are zero-based; ids and hashes are hex; paths are absolute.
 import os
 from typing import TYPE_CHECKING
 
-from objstore.model.basic_types import Status
+from objstore.model.basic_types import Status, Unit
 from objstore.values.errors import UNREADABLE, BlobMissing
 from objstore.workspace.shapes.values import Json, path_shape, text_shape, time_shape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
     from objstore.history.verdicts import Verdicts
     from objstore.model.basic_types import FileState
     from objstore.model.views import CommentView, EditView, SessionView, TurnPrompt, TurnView, Verdict
     from objstore.values.errors import StoreError
     from objstore.workspace.handle import Workspace
+    from objstore.workspace.remote_decisions import RemoteVerdict
 
 __all__ = [
+    "awaited_shape",
     "comment_shape",
     "edit_shape",
     "edit_summary",
@@ -53,12 +55,14 @@ def edit_shape(
     view: "EditView",
     note: "Callable[[StoreError], None] | None" = None,
     verdicts: "Verdicts | None" = None,
+    awaited: "Mapping[Unit, RemoteVerdict] | None" = None,
 ) -> dict[str, Json]:
     """Return one edit: the fields of the edit log, and then the store's own.
 
     If some bytes are lost, the rest is returned all the same; `note` is called with the loss. `verdicts`: what looks up
-    decisions, for several edits (None: this one's alone).
+    decisions, for several edits (None: this one's alone). `awaited`: as of Workspace (None: it is looked up).
     """
+    awaited = workspace.awaited() if awaited is None else awaited
     edit = view.edit
     before, after = edit.before, edit.after
     lost: list[StoreError] = []
@@ -106,6 +110,7 @@ def edit_shape(
             verdict_shape(verdict)
             for verdict in (workspace.history.verdicts() if verdicts is None else verdicts).of(view)
         ],
+        "awaited": awaited_shape(awaited, (Unit(view.seq, hunk) for hunk in view.telling)),
         "reasons": [
             {"hunks": [str(unit) for unit in given.units], "reason": text_shape(given.text)}
             for given in view.given
@@ -117,6 +122,25 @@ def edit_shape(
         "lost": str(lost[0]) if lost else None,
         "notes": {text_shape(key): text_shape(note) for key, note in edit.notes.items()},
     }
+
+
+def awaited_shape(awaited: "Mapping[Unit, RemoteVerdict]", units: "Iterable[Unit]") -> list[Json]:
+    """Return the decisions on units of another store that its mirror doesn't show yet. `awaited`: as of Workspace."""
+    found: dict[int, list[Unit]] = {}
+    for unit in units:
+        if unit in awaited:
+            found.setdefault(awaited[unit].number, []).append(unit)
+    return [
+        {
+            "hunks": list(map(str, decided)),
+            "decision": number,
+            "action": awaited[decided[0]].action.value,
+            "who": text_shape(awaited[decided[0]].who),
+            "reason": text_shape(awaited[decided[0]].reason),
+            "result": awaited[decided[0]].result,
+        }
+        for number, decided in found.items()
+    ]
 
 
 def verdict_shape(verdict: "Verdict") -> dict[str, Json]:

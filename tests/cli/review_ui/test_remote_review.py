@@ -11,44 +11,26 @@ from tests.cli.review_ui.test_review import GROUP, press
 from tests.support.command_runner import CommandRunner
 from tests.support.crash_scenarios import files, write
 from tests.support.faulty_disk import UnsyncedDisk
+from tests.support.shared_stores import AFTER, carried, pull, pushed_desk
 from tests.support.terminal_driver import TerminalDriver, run_in_terminal
-
-BEFORE = b"".join(b"line %d\n" % number for number in range(30))
-AFTER = BEFORE.replace(b"line 3\n", b"LINE 3\n").replace(b"line 20\n", b"LINE 20\n")
 
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Path:
     """Return the workspace of somebody else, which has pushed two changes of one file, and a new one."""
-    root = tmp_path / "desk"
-    root.mkdir()
-    (root / "a.txt").write_bytes(BEFORE)
-    Workspace.init(root, UnsyncedDisk()).close()
-    with Workspace.open(root, UnsyncedDisk()) as workspace:
-        write(workspace, "a.txt", AFTER)
-        write(workspace, "b.txt", b"new\n")
-        workspace.remotes.add("team", (tmp_path / "bucket").as_uri())
-        workspace.remotes.push("team")
-    return root
+    return pushed_desk(tmp_path, {"b.txt": b"new\n"})
 
 
 @pytest.fixture
 def lap(desk: Path, runner: CommandRunner) -> CommandRunner:
     """Return a workspace of ours that has pulled it."""
-    with Workspace.open(runner.folder, UnsyncedDisk()) as workspace:
-        workspace.remotes.add("team", desk.with_name("bucket").as_uri())
-        workspace.remotes.pull("team")
+    pull(runner.folder, desk)
     return runner
 
 
 def review(lap: CommandRunner, tmp_path: Path, *words: str) -> AbstractContextManager[TerminalDriver]:
     settings = {"XDG_STATE_HOME": str(tmp_path / "state")}
     return run_in_terminal("plain", "review", *words, folder=lap.folder, scratch=tmp_path / "stage", **settings)
-
-
-def carried(desk: Path) -> list[tuple[str, str]]:
-    with Workspace.open(desk, UnsyncedDisk()) as workspace:
-        return [(each.result, each.reason) for each in workspace.remote_decisions.carry("team")]
 
 
 def test_changes_of_another_store_are_decided_one_by_one(lap: CommandRunner, desk: Path, tmp_path: Path) -> None:

@@ -10,31 +10,19 @@ from tests.support.command_runner import CommandRunner
 from tests.support.crash_scenarios import files, write
 from tests.support.faulty_disk import UnsyncedDisk
 from tests.support.review_server import WHOLE, ReviewServer, review_server
-
-BEFORE = b"".join(b"line %d\n" % number for number in range(30))
-AFTER = BEFORE.replace(b"line 3\n", b"LINE 3\n").replace(b"line 20\n", b"LINE 20\n")
+from tests.support.shared_stores import AFTER, carried, pull, pushed_desk
 
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Path:
     """Return the workspace of somebody else, which has pushed two changes of one file."""
-    root = tmp_path / "desk"
-    root.mkdir()
-    (root / "a.txt").write_bytes(BEFORE)
-    Workspace.init(root, UnsyncedDisk()).close()
-    with Workspace.open(root, UnsyncedDisk()) as workspace:
-        write(workspace, "a.txt", AFTER)
-        workspace.remotes.add("team", (tmp_path / "bucket").as_uri())
-        workspace.remotes.push("team")
-    return root
+    return pushed_desk(tmp_path)
 
 
 @pytest.fixture
 def server(desk: Path, runner: CommandRunner) -> Iterator[ReviewServer]:
     """Return a server of ours that shows what the other store has."""
-    with Workspace.open(runner.folder, UnsyncedDisk()) as workspace:
-        workspace.remotes.add("team", desk.with_name("bucket").as_uri())
-        workspace.remotes.pull("team")
+    pull(runner.folder, desk)
     with review_server(runner.folder, "desk/") as server:
         yield server
 
@@ -56,7 +44,9 @@ def test_what_another_store_has_is_shown_and_decided_once_where_the_files_are(
     assert "Decision 1 asks desk (team)" in rejected["notes"][0]
     queue = server.queue()
     assert (queue["changes"], queue["decided"]) == (1, 1)
-    assert [change.get("verdict") for change in server.file("a.txt")["all"]] == ["rejected", None]
+    shown = server.file("a.txt")["all"]
+    assert [change.get("verdict") for change in shown] == ["rejected", None]
+    assert shown[0]["awaited"].endswith(", not carried out yet: Not in capitals.")
 
     again = server.decide("accept", keys=[first])
     assert "desk/1:1 is decided: reject" in again["message"]
@@ -67,8 +57,7 @@ def test_what_another_store_has_is_shown_and_decided_once_where_the_files_are(
     assert (desk / "a.txt").read_bytes() == AFTER
     assert files(runner.folder) == own
 
-    with Workspace.open(desk, UnsyncedDisk()) as workspace:
-        assert [each.result for each in workspace.remote_decisions.carry("team")] == ["carried", "carried"]
+    assert carried(desk) == [("carried", "Not in capitals."), ("carried", "")]
     assert (desk / "a.txt").read_bytes() == AFTER.replace(b"LINE 3\n", b"line 3\n")
     runner.done("pull", "team")
     assert server.queue()["files"] == []

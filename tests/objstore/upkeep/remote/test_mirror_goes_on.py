@@ -213,7 +213,10 @@ def _without(name: str) -> Callable[[Path], None]:
 
 
 def _emptied(name: str) -> Callable[[Path], None]:
-    return lambda root: (root / ".cas" / name).write_bytes(b"")
+    def harm(root: Path) -> None:
+        (root / ".cas" / name).write_bytes(b"")
+
+    return harm
 
 
 @pytest.mark.parametrize(

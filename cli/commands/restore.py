@@ -89,3 +89,7 @@ def _restored_text(
         after = outcome.edits[-1].edit.after
         lost = MODE_LOST if after is not None and after.mode != state.mode else ""
         yield screen.line(f"{done} {name}{lost} as edit {seq}; `{invocation.program} undo` takes it back.")
+    if outcome.given_to:
+        from objstore import given_words
+
+        yield screen.line(given_words("What was restored", outcome.given_to))

@@ -176,6 +176,10 @@ def _restored_text(
         yield screen.line(
             f"Recorded as {edits} of yours; `{decision_command.invocation.program} undo` takes that back."
         )
+    if outcome.given_to:
+        from objstore import given_words
+
+        yield screen.line(given_words("What was restored", outcome.given_to))
 
 
 # ---- the list

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["salvage"]
 
-REPORT: Final = "salvage.json"
-
 STORE_ID_BYTES: Final = 16
 
 
@@ -35,7 +33,8 @@ def salvage(*, store: str, directory: str | None, store_id: str, dry_run: bool, 
     DIR/recovered, and everything lost or saved is listed in DIR/salvage.json. STORE is not changed. Exits with 1 when
     anything is lost.
     """
-    from objstore import FileExists, FileMissing, salvage_store
+    from cli.json_shapes.store import salvage_shape
+    from objstore import FileExists, FileMissing, given_words, json_line, salvage_store
 
     if directory is None and not dry_run:
         raise click.UsageError("Pass --to DIR or --dry-run.")
@@ -44,7 +43,13 @@ def salvage(*, store: str, directory: str | None, store_id: str, dry_run: bool, 
     screen = Invocation.current().screen()
     try:
         with Progress({"blobs": "checking"}) as progress:
-            found = salvage_store(store, directory, _store_id(store_id), progress.report)
+            found = salvage_store(
+                store,
+                directory,
+                _store_id(store_id),
+                progress.report,
+                report=lambda done: json_line(salvage_shape(done)),
+            )
     except FileExists as error:
         taken = shown_name(error.path)
         raise click.ClickException(f"{taken} already exists. Move it away, or name another DIR.") from error
@@ -53,14 +58,12 @@ def salvage(*, store: str, directory: str | None, store_id: str, dry_run: bool, 
             f"No segment file (.seg) is in {shown_name(store)}. "
             "Name a .cas folder, a copy of one, or a folder of segment files."
         ) from error
-    from cli.json_shapes.store import salvage_shape
-    from objstore import json_line
-
-    shape = json_line(salvage_shape(found))
-    if directory is not None:
-        with open(os.path.join(directory, REPORT), "wb") as file:  # noqa: PTH118, PTH123 -- pathlib costs start-up
-            file.write(shape)
-    write([shape] if as_json else _salvage_text(found, directory, screen))
+    if as_json:
+        write([json_line(salvage_shape(found))])
+    else:
+        write(_salvage_text(found, directory, screen))
+        if found.owner is not None:
+            write([screen.line(given_words("What was saved", [found.owner]))])
     if not found.is_whole:
         click.get_current_context().exit(1)
 

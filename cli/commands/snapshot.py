@@ -347,6 +347,10 @@ def _restored_text(done: "RestoreResult", invocation: Invocation, *, dry_run: bo
         edits = f"edit {outcome.edits[0].seq}" if count == 1 else f"{count} edits"
         back = f"`{invocation.program} undo` takes {'it' if count == 1 else 'them'} back."
         yield screen.line(f"{edits} in {outcome.conversation}; {back}")
+        if outcome.given_to:
+            from objstore import given_words
+
+            yield screen.line(given_words("What was restored", outcome.given_to))
     elif not done.changes and not done.left:
         yield screen.line("No file differs.")
 

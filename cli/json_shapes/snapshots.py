@@ -64,6 +64,7 @@ def restored_shape(workspace: "Workspace", done: "RestoreResult") -> dict[str, J
     return {
         "changes": [_change(change) for change in done.changes],
         "left": [_change(change) for change in done.left],
+        "given_to": [] if done.outcome is None else list(done.outcome.given_to),
         "not_covered": _passed(done.skipped),
         "conversation_id": None if outcome is None else outcome.conversation,
         "edits": [] if outcome is None else [edit_shape(workspace, view) for view in outcome.edits],

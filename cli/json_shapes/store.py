@@ -99,6 +99,7 @@ def salvage_shape(found: "Salvage") -> dict[str, Json]:
         ],
         "recovered": [_recovered_shape(*file) for file in found.recovered],
         "unwritten": [_recovered_shape(*file) for file in found.unwritten],
+        "given_to": [] if found.owner is None else [found.owner],
     }
 
 

@@ -29,6 +29,7 @@ def imported_shape(made: Imported) -> dict[str, Json]:
         "blobs": made.blobs,
         "files": made.files,
         "modes_lost": [text_shape(path) for path in made.modes_lost],
+        "given_to": [] if made.owner is None else [made.owner],
     }
 
 
@@ -42,3 +43,7 @@ def imported_lines(screen: Screen, made: Imported) -> Iterator[bytes]:
         more = len(made.modes_lost) - _NAMED
         names += f" and {counted(more, 'other file')}" if more > 0 else ""
         yield screen.line(f"Note: Without setuid and setgid, which no file gets back: {names}.")
+    if made.owner is not None and made.files:
+        from objstore import given_words
+
+        yield screen.line(given_words("What was written", [made.owner]))

@@ -108,6 +108,7 @@ class CallOutcome:
     secrets: tuple[str, ...] = ()  # paths of those of its files that look like secrets: their bytes are stored now
     older: tuple[str, ...] = ()  # of a rewind: paths of files that are kept as they came into sight: they may be older
     modes_lost: Mapping[bytes, int] = field(default_factory=dict)  # by path: setuid and setgid that it doesn't get
+    given_to: tuple[int, ...] = ()  # of a restore: as that of Decided
 
     @property
     def files(self) -> "tuple[FileEffect, ...]":

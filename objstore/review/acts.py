@@ -7,24 +7,27 @@ decision that accepts these edits, so that undo and redo find it among the decis
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from objstore.disk.fs.reserved_names import STORE_NAME
 from objstore.history.edit_queries import edit
 from objstore.model.basic_types import Action, Status, Unit
 from objstore.model.records import DECISION_NOTE, Decision, WrittenFile
 from objstore.model.views import Act
 from objstore.storage.store.write_batch import now
+from objstore.values.fastclass import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from objstore.model.records import Edit
-    from objstore.model.results import CallOutcome
+    from objstore.model.results import CallOutcome, FileEffect
     from objstore.model.views import EditView
     from objstore.review.calls.tracked_call import Call
     from objstore.storage.transaction.journal import Journal
 
-__all__ = ["act", "commit_act"]
+__all__ = ["act", "commit_act", "given_to"]
 
 
 def commit_act(journal: Journal, call: Call, *, who: str, reason: str = "", dry_run: bool = False) -> CallOutcome:
@@ -47,7 +50,23 @@ def commit_act(journal: Journal, call: Call, *, who: str, reason: str = "", dry_
             agent=journal.decider.agent,
         )
 
-    return call.commit(dry_run=dry_run, decided_with=decision, notes={DECISION_NOTE: str(number)})
+    outcome = call.commit(dry_run=dry_run, decided_with=decision, notes={DECISION_NOTE: str(number)})
+    return outcome if dry_run else replace(outcome, given_to=given_to(journal, outcome.files))
+
+
+def given_to(journal: Journal, effects: Iterable[FileEffect]) -> tuple[int, ...]:
+    """Return the users whose the restored files are now, if root restored them for others.
+
+    Files of root are no news in a store of root's.
+    """
+    owners = set[int]()
+    for effect in effects if os.geteuid() == 0 else ():
+        if effect.path_before is None and effect.path_after is not None:
+            with suppress(OSError):
+                owners.add(os.lstat(effect.path_after, dir_fd=journal.tree.fd).st_uid)
+    if owners == {0} and os.lstat(os.path.join(journal.tree.root, STORE_NAME)).st_uid == 0:
+        return ()
+    return tuple(sorted(owners))
 
 
 def act(journal: Journal, number: int, decision: Decision) -> Act:

@@ -1,8 +1,7 @@
 """Carry out decision requests: plan them, record them and change the files; find what undo and redo take back."""
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from operator import itemgetter
 from typing import Final
 
@@ -24,7 +23,7 @@ from objstore.model.results import (
     NothingToDo,
 )
 from objstore.model.views import Act, DecisionInForce, HistoryEnd, reason_with_broken, reason_with_failed
-from objstore.review.acts import act
+from objstore.review.acts import act, given_to
 from objstore.review.planning.plan import Plan
 from objstore.review.planning.planner import Planner, require_expected
 from objstore.review.trial.failed_checks import FailedCheck
@@ -362,7 +361,7 @@ def _committed(journal: Journal, request: DecisionRequest, planner: Planner, pla
         unrecorded=(),
         notices=plan.notices,
         markers=markers,
-        given_to=_given_to(journal, effects),
+        given_to=given_to(journal, effects),
         kept=kept,
     )
 
@@ -428,16 +427,6 @@ def _naming_the_edit(journal: Journal, plan: Plan) -> Iterator[None]:
                 is_without = status is Status.REJECTED
                 raise FileExists(error.path, edit=unit.seq, is_without=is_without, what=error.what) from error
         raise
-
-
-def _given_to(journal: Journal, effects: Iterable[FileEffect]) -> tuple[int, ...]:
-    """Return the users whose the restored files are now, if root restored them for others."""
-    owners = set[int]()
-    for effect in effects if os.geteuid() == 0 else ():
-        if effect.path_before is None and effect.path_after is not None:
-            with suppress(OSError):
-                owners.add(os.lstat(effect.path_after, dir_fd=journal.tree.fd).st_uid)
-    return tuple(sorted(owners - {0}))
 
 
 def _plan(planner: Planner, request: DecisionRequest) -> Plan | Conflicted:

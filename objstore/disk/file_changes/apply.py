@@ -315,7 +315,11 @@ class Transition:
         owner = owner_of_new(resolved.folder, resolved.user) if like is None else like
         name = self._staged_state(folder, after, owner, resolved.path)
         self._staged[step.path] = (folder, name)
-        if like is not None and not after.is_link:
+        if after.is_link:
+            return
+        if like is None:
+            self._disk.inherit_access_list(resolved.folder, folder, name, after.mode)
+        else:
             seen = self._resolved_paths.at(model)
             self._disk.carry_attributes(seen.folder, seen.name, folder, name, after.mode)
 

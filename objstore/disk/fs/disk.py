@@ -12,6 +12,7 @@ import os
 import re
 import stat
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -27,8 +28,10 @@ __all__ = [
     "Pieces",
     "failure",
     "give_to_owner_of",
+    "giving_away",
     "is_absence",
     "is_folder",
+    "is_made",
     "is_same_file",
     "mount_of",
     "new_file_mode",
@@ -69,8 +72,15 @@ _SYNCED_AT_ONCE: Final = 1 << 20
 _write_signature: Final = attrgetter("st_ino", "st_dev", "st_size", "st_mtime_ns", "st_ctime_ns")
 """The parts of a file's status that change when something is written to it or it is replaced."""
 
-_CARRIED_PREFIXES: Final = ("user.", "system.posix_acl_access")
+_ACCESS_LIST: Final = "system.posix_acl_access"
+_DEFAULT_LIST: Final = "system.posix_acl_default"
+"""The extended attributes with a file's access control list, and with the one that new files of a folder get."""
+
+_CARRIED_PREFIXES: Final = ("user.", _ACCESS_LIST)
 """Prefixes of the extended attributes that a file keeps when its content is replaced."""
+
+_GIVING_SECONDS: Final = 5.0
+"""How long root waits for another process of root that creates a folder: its owner could hold the lock for ever."""
 
 _INSPECT_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
 _TEMPORARY_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -301,6 +311,9 @@ class Disk:
         with _Translated(name):
             fd = os.open(temporary, _TEMPORARY_FLAGS, 0o600, dir_fd=directory)
             try:
+                if hasattr(os, "removexattr"):
+                    with suppress(OSError):  # `directory` has a default list for new files, the file's folder another
+                        os.removexattr(fd, _ACCESS_LIST)
                 _write_with_holes(fd, content)
                 if like is None and os.geteuid() == 0:
                     like = os.fstat(directory)
@@ -380,6 +393,18 @@ class Disk:
             for name in carried:
                 with suppress(OSError):
                     os.setxattr(new, name, os.getxattr(old, name, follow_symlinks=False), follow_symlinks=False)
+            os.chmod(staged, settable_mode(mode), dir_fd=directory)
+
+    def inherit_access_list(self, folder: int, directory: int, staged: str, mode: int) -> None:
+        """Give a staged file the access control list of new files in the open `folder`, and leave it with `mode`.
+
+        None is given where the folder has no default list, or the system doesn't support or refuses it.
+        """
+        if not hasattr(os, "getxattr"):
+            return
+        with suppress(OSError):
+            listed = os.getxattr(f"/proc/self/fd/{folder}", _DEFAULT_LIST)
+            os.setxattr(f"/proc/self/fd/{directory}/{staged}", _ACCESS_LIST, listed, follow_symlinks=False)
             os.chmod(staged, settable_mode(mode), dir_fd=directory)
 
     def return_mode(self, directory: int, name: str, was: os.stat_result) -> None:
@@ -598,14 +623,51 @@ def give_written(path: str, content: bytes) -> None:
 
 
 def make_folders(path: str, mode: int = 0o777) -> None:
-    """Create a folder and the missing ones above it; what root creates belongs to the owner of the folder above."""
+    """Create a folder and the missing ones above it; what root creates belongs to the owner of the folder above.
+
+    `path` is absolute.
+    """
     above = os.path.dirname(path)
-    if not os.path.isdir(above):
+    if not is_made(above):
         make_folders(above, mode)
-    with suppress(FileExistsError):
+    with suppress(FileExistsError), giving_away(above):
         os.mkdir(path, mode)
         if os.geteuid() == 0:
             _give_new_folder(path, None, os.stat(above))
+
+
+def is_made(folder: str) -> bool:
+    """Return whether a folder is there, and isn't one that another process of root may be about to give away."""
+    try:
+        found = os.stat(folder)
+    except OSError:
+        return False
+    if not stat.S_ISDIR(found.st_mode):
+        return False
+    return os.geteuid() != 0 or found.st_uid != 0 or os.stat(os.path.dirname(folder) or ".").st_uid == 0
+
+
+@contextmanager
+def giving_away(folder: str) -> Iterator[None]:
+    """Exclude other processes and threads of root that create a folder in a user's `folder` and give it away.
+
+    Otherwise another one could put a file there before it is given away; a folder that isn't empty stays root's.
+    """
+    if os.geteuid() != 0 or os.stat(folder).st_uid == 0:
+        yield
+        return
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        until = time.monotonic() + _GIVING_SECONDS
+        with suppress(OSError):  # the file system has no locks
+            while time.monotonic() < until:
+                with suppress(BlockingIOError):
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                time.sleep(0.001)
+        yield
+    finally:
+        os.close(fd)
 
 
 def open_or_create(path: str, flags: int) -> int:

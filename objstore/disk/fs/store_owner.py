@@ -73,13 +73,18 @@ def owner_by_sudo(root: str) -> os.stat_result | None:
 def owner_of_new(folder: int, user: os.stat_result | None) -> os.stat_result | None:
     """Return the status of what has the owner and the group that a new name in an open folder gets; None: this process.
 
-    What root makes belongs to the owner of the folder; for a `user`, to the user. With the folder's setgid bit, the
-    group is the folder's for everyone: a file gets it from the system only where it is created, and files are staged.
+    What root makes belongs to the owner of the folder; for a `user`, to the user, with the group that the user's own
+    files get. With the folder's setgid bit, the group is the folder's for everyone: a file gets it from the system only
+    where it is created, and files are staged.
     """
     found = os.fstat(folder)
+    is_setgid = bool(found.st_mode & stat.S_ISGID)
     if os.geteuid() != 0:
-        return found if found.st_mode & stat.S_ISGID else None
-    return found if user is None or found.st_uid == user.st_uid else user
+        return found if is_setgid else None
+    if user is None:
+        return found
+    group = found.st_gid if is_setgid else _own_group_of(user)
+    return os.stat_result((*user[:4], user.st_uid, group, *user[6:10]))
 
 
 def may(user: os.stat_result | None, found: os.stat_result, wanted: int) -> bool:
@@ -137,10 +142,16 @@ def _is_user_of_sudo(uid: int) -> bool:
     return uid != 0 and os.geteuid() == 0 and os.environ.get("SUDO_UID", "") == str(uid)
 
 
+def _own_group_of(user: os.stat_result) -> int:
+    """Return the group of the files that a user creates; that of the user's store, if the user has no entry."""
+    try:
+        return pwd.getpwuid(user.st_uid).pw_gid
+    except KeyError:
+        return user.st_gid
+
+
 @cache
 def _groups_of(uid: int) -> frozenset[int]:
-    import pwd
-
     try:
         entry = pwd.getpwuid(uid)
     except KeyError:

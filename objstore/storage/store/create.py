@@ -12,7 +12,7 @@ from objstore.disk.fs.reserved_names import IGNORE_NAME, LOG_NAME, STORE_NAME
 from objstore.disk.fs.store_owner import owner_by_sudo
 from objstore.storage.log.segment_files import is_segment
 from objstore.storage.store.object_store import create_store
-from objstore.values.errors import StoreLinked, StoreNotRegular, StorePlaceTaken
+from objstore.values.errors import FileExists, StoreLinked, StoreNotRegular, StorePlaceTaken
 
 __all__ = [
     "create_workspace",
@@ -22,6 +22,8 @@ __all__ = [
     "finish_creation",
     "give_to_owner_above",
     "is_creation_folder",
+    "move_created",
+    "owner_of_given",
     "write_creation_proof",
 ]
 
@@ -91,6 +93,28 @@ def give_to_owner_above(making: str, disk: Disk) -> None:
     if os.geteuid() == 0 and above.st_uid != 0:
         with open_store_folder(making) as made:
             disk.give(made, above, with_itself=False)
+
+
+def owner_of_given(root: str) -> int | None:
+    """Return the user whose what root makes in a folder is; None: this process isn't root's."""
+    return os.stat(root).st_uid if os.geteuid() == 0 else None
+
+
+def move_created(source: str, target: str, name: str, disk: Disk) -> None:
+    """Move a file or a folder from one folder to another. Raises FileExists if the name is taken there."""
+    path = os.path.join(source, name)
+    try:
+        if os.path.isdir(path):
+            disk.move_store_folder(path, os.path.join(target, name))
+            return
+        folders = [os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) for folder in (source, target)]
+        try:
+            disk.rename_new(folders[0], name, folders[1], name)
+        finally:
+            for folder in folders:
+                os.close(folder)
+    except FileExistsError as error:
+        raise FileExists(os.path.join(target, name)) from error
 
 
 def finish_creation(root: str, disk: Disk) -> None:

@@ -8,13 +8,13 @@ written as files next to the store. docs/decisions/0007-salvage.md says why they
 
 import errno
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import groupby, islice
 from typing import Final, NamedTuple
 
 from objstore.disk.fs.confined_path import require_not_reserved
-from objstore.disk.fs.disk import Disk
+from objstore.disk.fs.disk import Disk, make_folders
 from objstore.disk.fs.reserved_names import STORE_NAME
 from objstore.history.snapshot_check import unreadable_parts
 from objstore.model.basic_types import DocumentId, FileState, Progress, Seq
@@ -35,6 +35,8 @@ from objstore.storage.store.create import (
     finish_creation,
     give_to_owner_above,
     is_creation_folder,
+    move_created,
+    owner_of_given,
 )
 from objstore.upkeep.integrity.blob_rescue import BlobRescue
 from objstore.upkeep.integrity.segment_scan import MAX_LISTED_LOSSES, Damage, ScannedRecord, SegmentScan, segment_folder
@@ -46,6 +48,9 @@ __all__ = ["LostBlob", "PathBreak", "RecoveredFile", "Salvage", "plan_salvage", 
 
 RECOVERED: Final = "recovered"
 """The folder next to the new store for the states of edits and decisions that are not in its journal."""
+
+REPORT: Final = "salvage.json"
+"""The file next to the new store that lists what was saved and lost."""
 
 _NO_PLACE: Final = frozenset(
     {errno.ENAMETOOLONG, errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.EINVAL, errno.EILSEQ}
@@ -103,6 +108,7 @@ class Salvage:
     breaks: tuple[PathBreak, ...]
     recovered: tuple[RecoveredFile, ...]
     unwritten: tuple[RecoveredFile, ...] = ()  # those that could not be written, because their paths are too long there
+    owner: int | None = None  # the user whose the new store and its files are, if root runs this
 
     @property
     def is_whole(self) -> bool:
@@ -111,12 +117,17 @@ class Salvage:
 
 
 def salvage_store(
-    place: str, directory: str | None, store: bytes | None = None, progress: Progress | None = None
+    place: str,
+    directory: str | None,
+    store: bytes | None = None,
+    progress: Progress | None = None,
+    report: Callable[[Salvage], bytes] | None = None,
 ) -> Salvage:
     """Save what can be saved of the store at `place` into a new one in `directory` (None: only report what could be).
 
     `place` is a folder of segment files, a `.cas/` or a copy of one, or a workspace; it is not changed. `store`: the
-    damaged store's id, 16 bytes, if no header gives it. `progress` is called as blobs are verified.
+    damaged store's id, 16 bytes, if no header gives it. `progress` is called as blobs are verified. `report` returns
+    the bytes of the file with the report (None: there is no such file).
     Raises FileMissing, StoreUnknown, FileExists, PathReserved, and what the disk raises.
     """
     if directory is not None:
@@ -126,9 +137,7 @@ def salvage_store(
     with SegmentScan(folder, None if store is None else StoreId(store), any_names=True) as scan:
         salvage = plan_salvage(scan, marked, progress)
         if directory is not None:
-            unwritten = rebuild(salvage, scan, directory, Disk())
-            written = tuple(file for file in salvage.recovered if file not in unwritten)
-            salvage = replace(salvage, recovered=written, unwritten=unwritten)
+            return rebuild(salvage, scan, directory, Disk(), report)
         return salvage
 
 
@@ -167,30 +176,33 @@ def plan_salvage(scan: SegmentScan, marked: Place | None, progress: Progress | N
     )
 
 
-def rebuild(salvage: Salvage, scan: SegmentScan, directory: str, disk: Disk) -> tuple[RecoveredFile, ...]:
-    """Make the new store in `directory`, and write the recovered states next to it; return those that can't be written.
+def rebuild(
+    salvage: Salvage, scan: SegmentScan, directory: str, disk: Disk, report: Callable[[Salvage], bytes] | None = None
+) -> Salvage:
+    """Make the new store in `directory`, and the recovered states and the report next to it; return what was done.
 
-    Either everything appears, the store last, or nothing. Raises FileExists if there is already a store or a folder of
-    recovered files, and what the disk raises.
+    Either everything appears, the store last, or nothing. Raises FileExists if there is already a store, a folder of
+    recovered files or a report, and what the disk raises.
     """
-    final, recovered = os.path.join(directory, STORE_NAME), os.path.join(directory, RECOVERED)
-    for taken in (final, recovered):
-        if os.path.lexists(taken):
-            raise FileExists(taken)
+    for taken in (STORE_NAME, RECOVERED, *([REPORT] if report is not None else [])):
+        if os.path.lexists(os.path.join(directory, taken)):
+            raise FileExists(os.path.join(directory, taken))
     is_new = not os.path.lexists(directory)
-    os.makedirs(directory, exist_ok=True)
+    make_folders(os.path.abspath(directory))
     try:
-        unwritten = _rebuilt(salvage, scan, directory, disk)
+        done = _rebuilt(salvage, scan, directory, disk, report)
     finally:
         if is_new:
             with suppress(OSError):  # it stays if the new store is in it
                 os.rmdir(directory)
     disk.sync_directory(directory)
     disk.sync_directory(os.path.dirname(os.path.realpath(directory)))  # which may have been created above
-    return unwritten
+    return done
 
 
-def _rebuilt(salvage: Salvage, scan: SegmentScan, directory: str, disk: Disk) -> tuple[RecoveredFile, ...]:
+def _rebuilt(
+    salvage: Salvage, scan: SegmentScan, directory: str, disk: Disk, report: Callable[[Salvage], bytes] | None
+) -> Salvage:
     for name in filter(is_creation_folder, os.listdir(directory)):
         discard_leftover(os.path.join(directory, name), disk)  # left by a salvage or an `init` that was killed
     making = os.path.join(directory, creation_folder_name())
@@ -199,12 +211,16 @@ def _rebuilt(salvage: Salvage, scan: SegmentScan, directory: str, disk: Disk) ->
         create_workspace(making, disk)
         _fill(salvage, scan, os.path.join(making, STORE_NAME), disk)
         unwritten = _write_recovered(salvage, scan, os.path.join(making, RECOVERED), disk)
+        written = tuple(file for file in salvage.recovered if file not in unwritten)
+        done = replace(salvage, recovered=written, unwritten=unwritten, owner=owner_of_given(directory))
+        if report is not None:
+            disk.create(os.path.join(making, REPORT), report(done), 0o644)
         give_to_owner_above(making, disk)
         _move_in(making, directory, disk)
         finish_creation(directory, disk)
     finally:
         discard_creation_folder(making, disk)
-    return unwritten
+    return done
 
 
 # ---- planning
@@ -349,17 +365,18 @@ def _write_recovered(salvage: Salvage, scan: SegmentScan, folder: str, disk: Dis
 
 def _move_in(making: str, directory: str, disk: Disk) -> None:
     """Move the result to its place: the store last, so that a process that finds it finds the rest."""
-    source, recovered = os.path.join(making, RECOVERED), os.path.join(directory, RECOVERED)
-    for folder, _, _ in os.walk(source):
+    for folder, _, _ in os.walk(os.path.join(making, RECOVERED)):
         disk.sync_directory(folder)  # `create` has synced the folder of each file, but not the folders above
-    has_recovered = os.path.isdir(source)
-    if has_recovered:
-        disk.move_store_folder(source, recovered)
+    names = [name for name in (RECOVERED, REPORT) if os.path.lexists(os.path.join(making, name))]
+    moved: list[str] = []
     try:
+        for name in names:
+            move_created(making, directory, name, disk)
+            moved.append(name)
         disk.move_store_folder(os.path.join(making, STORE_NAME), os.path.join(directory, STORE_NAME))
     except BaseException:
-        if has_recovered:
-            disk.move_store_folder(recovered, source)
+        for name in reversed(moved):
+            move_created(directory, making, name, disk)
         raise
 
 

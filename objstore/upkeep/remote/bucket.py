@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from contextlib import contextmanager, suppress
-from threading import Lock
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -154,8 +153,6 @@ class ObjectBucket:
         self._store: Final = store
         self._folder: Final = folder
         self._synced: Final[set[str]] = set()  # folders whose names were made durable
-        # Of threads that make one folder at once, another would put a file there before root has given it away.
-        self._making: Final = Lock()
 
     def put_new(self, key: str, content: bytes) -> bool:
         """Create an object; return False if the key is taken."""
@@ -165,8 +162,7 @@ class ObjectBucket:
         path = None if self._folder is None else os.path.join(self._folder, key)
         with self._translating():
             if path is not None:
-                with self._making:
-                    make_folders(os.path.dirname(path))
+                make_folders(os.path.dirname(path))
             try:
                 put(self._store, key, content, mode="create", use_multipart=False)
             except AlreadyExistsError:

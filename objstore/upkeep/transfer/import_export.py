@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from objstore.disk.file_changes.apply import FileStep
 from objstore.disk.fs.confined_path import MAX_PATH, require_not_reserved
-from objstore.disk.fs.disk import Disk
+from objstore.disk.fs.disk import Disk, giving_away, is_made
 from objstore.disk.fs.reserved_names import IGNORE_NAME, STORE_NAME, is_reserved, is_store
 from objstore.model.basic_types import FileState, Operation, Origin, Progress, settable_state
 from objstore.model.records import Snapshot
@@ -28,6 +28,8 @@ from objstore.storage.store.create import (
     finish_creation,
     give_to_owner_above,
     is_creation_folder,
+    move_created,
+    owner_of_given,
     write_creation_proof,
 )
 from objstore.storage.store.object_store import Store
@@ -73,6 +75,7 @@ class Imported:
     blobs: int
     files: int  # written
     modes_lost: tuple[str, ...] = ()  # those files whose recorded modes have setuid or setgid, which no file gets
+    owner: int | None = None  # the user whose the files and the store are, if root runs this
 
 
 def export_bundle(journal: Journal, path: str, progress: Progress | None = None) -> int:
@@ -181,11 +184,12 @@ def _pieces(store: Store, progress: Progress | None) -> Iterator[bytes]:
 def _make_folders(directory: str, made: list[str], disk: Disk) -> None:
     """Make a folder and those above it, as far as they don't exist; add the new ones to `made`, outermost first."""
     above = os.path.dirname(directory.rstrip("/"))
-    if above and not os.path.isdir(above):
+    if above and not is_made(above):
         _make_folders(above, made, disk)
     folder = os.open(above or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        disk.make_directory(folder, os.path.basename(directory.rstrip("/")), os.fstat(folder))
+        with giving_away(above or "."):
+            disk.make_directory(folder, os.path.basename(directory.rstrip("/")), os.fstat(folder))
     except FileExistsError:
         if not os.path.isdir(directory):
             raise
@@ -228,7 +232,8 @@ def _imported(
     finally:
         discard_creation_folder(making, disk)
     disk.sync_directory(root)
-    return Imported(root=root, records=records, blobs=blobs, files=len(steps), modes_lost=lost)
+    owner = owner_of_given(root)
+    return Imported(root=root, records=records, blobs=blobs, files=len(steps), modes_lost=lost, owner=owner)
 
 
 def _record_lost_modes(journal: Journal, batch: Batch, steps: list[FileStep]) -> tuple[str, ...]:
@@ -283,31 +288,14 @@ def _move_in(making: str, root: str, disk: Disk) -> None:
     moved: list[str] = []
     try:
         for name in names:
-            _move(making, root, name, disk)
+            move_created(making, root, name, disk)
             moved.append(name)
         disk.sync_directory(root)
-        _move(making, root, STORE_NAME, disk)
+        move_created(making, root, STORE_NAME, disk)
     except BaseException:
         for name in reversed(moved):
-            _move(root, making, name, disk)
+            move_created(root, making, name, disk)
         raise
-
-
-def _move(source: str, target: str, name: str, disk: Disk) -> None:
-    """Move a file or a folder from one folder to another. Raises FileExists if the name is taken there."""
-    path = os.path.join(source, name)
-    try:
-        if os.path.isdir(path):
-            disk.move_store_folder(path, os.path.join(target, name))
-            return
-        folders = [os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) for folder in (source, target)]
-        try:
-            disk.rename_new(folders[0], name, folders[1], name)
-        finally:
-            for folder in folders:
-                os.close(folder)
-    except FileExistsError as error:
-        raise FileExists(os.path.join(target, name)) from error
 
 
 def checked_store(

@@ -158,6 +158,7 @@ def restored_shape(workspace: "Workspace", outcome: "CallOutcome", *, dry_run: b
         "edits": [] if dry_run else [edit_shape(workspace, view) for view in outcome.edits],
         "recorded": [] if dry_run else [edit_shape(workspace, view) for view in outcome.external],
         "files": files if dry_run else [],
+        "given_to": list(outcome.given_to),
     }
 
 

@@ -64,7 +64,6 @@ _WANTED: Final = {
     Action.CLAIM: "claim",
 }
 MODE_LOST: Final = " without setuid and setgid, which no file gets back"
-_NOT_RECORDED: Final = "the folder does: owners, access control lists and extended attributes are not recorded"
 
 
 @value
@@ -425,8 +424,7 @@ class _Worded:
     def _notes(self) -> Iterator[str]:
         outcome = self._outcome
         if outcome.given_to:
-            owners = " and ".join(map(_user, outcome.given_to))
-            yield f"Note: What was restored belongs to {owners}, as {_NOT_RECORDED}."
+            yield given_words("What was restored", outcome.given_to)
         for notice in outcome.notices[:_NOTICES]:
             yield f"Note: {notice}."
         if len(outcome.notices) > _NOTICES:
@@ -466,6 +464,13 @@ def _capitalized(text: str) -> str:
 
 def _sentence(text: str) -> str:
     return text if text.endswith(".") else f"{text}."
+
+
+def given_words(what: str, owners: Sequence[int]) -> str:
+    """Return the note of whose the files are that root made, and of what no file gets back."""
+    named = " and ".join(map(_user, owners))
+    lost = "owners, access control lists and extended attributes are not recorded"
+    return f"Note: {what} belongs to {named}, as the folder does: {lost}."
 
 
 def _user(number: int) -> str:

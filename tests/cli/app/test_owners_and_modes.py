@@ -1,5 +1,6 @@
 """What root makes belongs to the owner of its folder; by sudo, root does only what the workspace's owner may do."""
 
+import multiprocessing
 import os
 import shutil
 import stat
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from objstore import TurnInfo
+from objstore.disk.fs.disk import make_folders
 from objstore.upkeep.remote.bucket import open_bucket
 from objstore.upkeep.remote.probe import probe
 from tests.support.command_runner import CommandResult, CommandRunner, cas
@@ -250,13 +252,83 @@ def test_a_store_that_root_creates_by_sudo_in_the_users_folder_is_the_users(tmp_
     assert set(owners(tmp_path / "p").values()) == {USER}
 
 
-def test_owners_and_attributes_that_are_not_recorded_are_said_once(runner: CommandRunner) -> None:
+def test_owners_and_attributes_that_are_not_recorded_are_said_once(
+    runner: CommandRunner, tmp_path: Path, as_root: dict[str, str]
+) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    shutil.move(runner.folder, theirs / "w")
+    root = runner.folder = theirs / "w"
     for name in ("a", "b"):
         runner.write(name, b"one\n")
-        runner.delete(name)
+    runner.done("snapshot", "create")
+    turn = TurnInfo(session="one", began=time.time_ns() // 1_000, client="claude-code")
+    runner.call(lambda call: call.delete("a"), conversation="one", turn=turn)
+    runner.call(lambda call: call.delete("b"), conversation="one", turn=turn)
+    give(theirs)
+
+    def says(what: str, *words: str, folder: Path = root) -> None:
+        said = done(*words, folder=folder, settings=as_root).text
+        assert said.count(f"{what} belongs to {USER}") == said.count("access control lists") == 1, said
+
+    def says_nothing(*words: str) -> None:
+        assert "access control lists" not in done(*words, folder=root, settings=as_root).text
+
+    says("What was restored", "reject", "3", "4")
+    says_nothing("undo")
+    says("What was restored", "redo")
+    says_nothing("undo")
+    says("What was restored", "restore", "a@1")
+    says("What was restored", "undo") if not (root / "a").exists() else says_nothing("undo")
+    says_nothing("snapshot", "restore", "1", "--dry-run")
+    says("What was restored", "snapshot", "restore", "1")
+    says_nothing("undo")
+    says_nothing("rewind", "1", "--exact", "--dry-run")
+    says("What was restored", "rewind", "1", "--exact")
+    says_nothing("export", "--bundle", "../bundle")
+    says("What was written", "import", "bundle", "x/y", folder=theirs)
+    says("What was saved", "salvage", "w", "--to", "z", folder=theirs)
+    assert set(owners(theirs / "x").values()) == set(owners(theirs / "z").values()) == {USER}
+    assert b"access control" not in cas("import", str(theirs / "bundle"), "mine", "--store-only", folder=tmp_path).out
+
+
+def test_what_root_restores_in_a_folder_of_its_own_is_said_to_be_roots(runner: CommandRunner) -> None:
+    runner.write("ours/a", b"one\n")
+    runner.delete("ours/a")
     give(runner.folder)
-    said = done("reject", "2", "4", folder=runner.folder, settings={"SUDO_UID": str(USER)}).text
-    assert said.count(f"What was restored belongs to {USER}") == said.count("access control lists") == 1
+    (runner.folder / "ours").mkdir(exist_ok=True)
+    os.chown(runner.folder / "ours", 0, 0)
+    said = done("reject", "2", folder=runner.folder, settings={"CAS_SAFE_DIRECTORY": "*"}).text
+    assert "What was restored belongs to root, as the folder does" in said
+
+
+def test_what_root_salvages_follows_no_link_of_the_folders_owner(runner: CommandRunner, tmp_path: Path) -> None:
+    runner.write("a", b"one\n")
+    (tmp_path / "precious").write_bytes(b"of root\n")
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs/salvage.json").symlink_to(tmp_path / "precious")
+    ran = cas("salvage", str(runner.folder), "--to", str(tmp_path / "theirs"), folder=tmp_path)
+    assert ran.status == 1
+    assert "salvage.json already exists" in ran.said
+    assert (tmp_path / "precious").read_bytes() == b"of root\n"
+    assert [path.name for path in (tmp_path / "theirs").iterdir()] == ["salvage.json"]
+
+
+@pytest.mark.parametrize("bits", [0o755, 0o2755])
+def test_by_sudo_a_new_file_has_the_group_that_it_would_have_if_the_user_had_made_it(
+    runner: CommandRunner, bits: int
+) -> None:
+    root = runner.folder
+    runner.write("of/new/a", b"one\n")
+    runner.delete("of/new/a")
+    shutil.rmtree(root / "of/new", ignore_errors=True)
+    (root / "of").mkdir(exist_ok=True)
+    give(root)
+    os.chown(root / "of", USER, THIRD)
+    (root / "of").chmod(bits)
+    done("reject", "2", folder=root, settings={"SUDO_UID": str(USER)})
+    group = THIRD if bits & stat.S_ISGID else USER
+    assert [(root / path).stat().st_gid for path in ("of/new", "of/new/a")] == [group, group]
 
 
 def test_what_root_clones_pulls_and_rewinds_belongs_to_the_owner_of_its_folder(
@@ -306,6 +378,32 @@ def test_what_root_puts_into_a_bucket_by_many_threads_belongs_to_the_owner_of_it
         probe(open_bucket(f"file://{folder}"))
     os.chown(tmp_path, USER, USER)
     assert set(owners(tmp_path).values()) == {USER}
+
+
+def test_folders_that_several_processes_of_root_make_at_once_belong_to_the_owner_of_the_folder_above(
+    tmp_path: Path,
+) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    give(theirs)
+    start = theirs.stat().st_mtime_ns
+
+    def make(process: int) -> None:
+        while time.time_ns() < start + 200_000_000:
+            pass
+        for number in range(40):
+            make_folders(f"{theirs}/{number}/deep/er")
+            (theirs / f"{number}/deep/er/{process}").write_bytes(b"")
+
+    children = [multiprocessing.get_context("fork").Process(target=make, args=(number,)) for number in range(3)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join()
+    assert [child.exitcode for child in children] == [0, 0, 0]
+    found = {path for path in theirs.rglob("*") if path.is_dir()}
+    assert len(found) == 120
+    assert {path.stat().st_uid for path in found} == {USER}
 
 
 def test_no_file_that_a_snapshot_restores_has_setuid(runner: CommandRunner, as_root: dict[str, str]) -> None:

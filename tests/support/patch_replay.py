@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from mcptools.edit.file_text import file_text
@@ -72,22 +73,33 @@ _OTHER_FORMAT: Final = re.compile(rb"^(\*\*\* |[0-9,]+[acd]$|[0-9,]+[acd][0-9])"
 """Lines of the formats of diffs that our tools don't read."""
 
 
+_LINKED: Final = "files become links or folders or are below links, which the recorder does not see"
+_SUBMODULES: Final = "submodules, which have no lines"
+_UNPLACED: Final = "a hunk of new lines alone, without context to place it by: our tools refuse it"
+
 _REASONS: Final = {
-    "t4107-apply-ignore-whitespace.sh": "the repository's settings ask for other white space",
-    "t4119-apply-config.sh": "the repository's settings ask for other white space",
-    "t4138-apply-ws-expansion.sh": "the repository's settings ask for other white space",
-    "t4114-apply-typechange.sh": "files become links or folders, which the recorder does not see",
-    "t4122-apply-symlink-inside.sh": "links, which the recorder does not see",
-    "t4139-apply-escape.sh": "links, which the recorder does not see",
-    "symlinks": "links, which the recorder does not see",
-    "t4137-apply-submodule.sh": "submodules, which have no lines",
-    "t4135-apply-weird-filenames.sh": "a hunk header without its plus: our tools name the line to correct",
-    "create-delete": "by -t the program takes the patch for a reversed one",
-    "need-filename": "a patch without names of files: our tools ask for them",
-    "no-newline-triggers-assert": "a last line that is empty and has no newline, which no file has",
-    "remember-backup-files": "the program passes over its own backup",
+    ("t4104-apply-boundary.sh", "apply --index --unidiff-zero add-z-patch.without"): _UNPLACED,
+    ("t4104-apply-boundary.sh", "apply --unidiff-zero --index add-z-ng.without"): _UNPLACED,
+    ("t4114-apply-typechange.sh", "apply --index"): _LINKED,
+    ("t4114-apply-typechange.sh", "apply -R --index"): _LINKED,
+    ("t4122-apply-symlink-inside.sh", "apply --index patch"): _LINKED,
+    ("t4122-apply-symlink-inside.sh", "apply patch"): _LINKED,
+    ("t4139-apply-escape.sh", "apply --index patch"): _LINKED,
+    ("t4139-apply-escape.sh", "apply patch"): _LINKED,
+    ("symlinks", "-f -p1"): _LINKED,
+    ("t4137-apply-submodule.sh", "apply --index diff"): _SUBMODULES,
+    ("t4135-apply-weird-filenames.sh", "apply -p2 diff-from-svn"): (
+        "a hunk header without its plus: our tools name the line to correct"
+    ),
+    ("create-delete", "-p0 -t"): "by -t the program takes the patch for a reversed one",
+    ("need-filename", "f"): "a patch without names of files: our tools ask for them",
+    ("no-newline-triggers-assert", "-p0"): "a last line that is empty and has no newline, which no file has",
+    ("remember-backup-files", "-p0"): "the program passes over its own backup",
 }
-"""Why a script's calls, which ask for no guess, end otherwise here."""
+"""Why a call, by its script and words, ends otherwise here, where that doesn't follow from what it asks for.
+
+Of a call that asks for a guess, by an option or by its repository's settings, it does follow: `_depends_on` shows that.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,22 +144,54 @@ def main(folder: Path) -> None:
         _record(_sources(folder), calls)
     counts = Counter[str]()
     differences: list[str] = []
-    unnamed = 0
+    unused, unnamed = {*_REASONS}, 0
     for path in sorted(calls.iterdir()):
         call = _read(json.loads(path.read_text()))
         for outcome, detail in _replayed(call):
             counts[f"{call.tool}: {outcome}"] += 1
             if detail:
-                reason = "" if _ASKED in outcome else _REASONS.get(call.script, "NO REASON")
+                named = (call.script, " ".join(call.words))
+                reason = _depends_on(call) or _REASONS.get(named, "NO REASON")
+                unused -= {named} if reason == _REASONS.get(named) else set()
                 unnamed += reason == "NO REASON"
-                differences.append(
-                    f"{call.script} ({' '.join(call.words)}): {outcome}: {detail}: {reason}".rstrip(": ")
-                )
+                differences.append(f"{call.script} ({named[1]}): {outcome}: {detail}: {reason}")
     for name, count in sorted(counts.items()):
         sys.stdout.write(f"{count:6} {name}\n")
     for difference, count in sorted(Counter(differences).items()):
         sys.stdout.write(f"- {difference}" + (f" ({count} times)\n" if count > 1 else "\n"))
-    sys.exit(1 if unnamed else 0)
+    for script, words in sorted(unused):
+        sys.stdout.write(f"- {script} ({words}): a reason for a call that does not differ\n")
+    sys.exit(1 if unnamed or unused else 0)
+
+
+def _depends_on(call: _Call) -> str:
+    """Return what a call's result depends on, if without that the program does what our tools do; "": it isn't so.
+
+    The program is run again on the files of then, in a folder without the repository and its settings.
+    """
+    options = [word for word in call.words if re.search(_FUZZ, word)]
+    kept = [word for word in call.words if word not in options and word not in {"--index", "--cached"}]
+    with TemporaryDirectory() as folder:
+        for name, content in call.before.items():
+            path = Path(folder, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        done = subprocess.run(
+            [call.tool, *kept],
+            cwd=folder,
+            input=call.given,
+            env={"PATH": os.environ["PATH"], "HOME": folder, "GIT_CEILING_DIRECTORIES": str(Path(folder).parent)},
+            check=False,
+            capture_output=True,
+            timeout=_SECONDS,
+        )
+        found = (path for path in Path(folder).rglob("*") if path.is_file() and not path.is_symlink())
+        after = {str(path.relative_to(folder)): path.read_bytes() for path in found}
+    if any(detail for _, detail in _replayed(replace(call, words=kept, after=after, status=done.returncode))):
+        return ""
+    if not options:
+        return "it depends on the repository's settings or on links: on the files alone, the program does the same"
+    return f"it asks for a guess by {' '.join(options)}: without, the program does the same"
 
 
 # ---- recording

@@ -39,6 +39,9 @@ _NOT_LINES: Final = (
 _HEADER: Final = (*_NOT_LINES, "similarity index ", "dissimilarity index ", "index ")
 """Beginnings of the lines of git's header."""
 
+_RENAMES: Final = ("rename from ", "rename to ", "=== renamed ")
+"""Beginnings of header lines that ask for a rename."""
+
 _COMES_OR_GOES: Final = (("new file mode ", f"--- {NOWHERE}"), ("deleted file mode ", f"+++ {NOWHERE}"))
 """Git's header lines for a created or deleted file, and the unified diff's header that means the same."""
 
@@ -122,12 +125,19 @@ class Section:
             bridges=True,
             more=self.more(),
             is_copy=self.is_copy,
+            is_rename=self.is_rename,
         )
 
     @property
     def is_copy(self) -> bool:
         """Return whether its header says that a file is copied."""
         return any(line.startswith("copy from ") for line in self._header())
+
+    @property
+    def is_rename(self) -> bool:
+        """Return whether its header says that a file is renamed, and asks for nothing else besides changed lines."""
+        asks = [line for line in self._header() if line.startswith(_NOT_LINES) or _asks_of_bazaar(line)]
+        return bool(asks) and all(line.startswith(_RENAMES) and not line.endswith(")") for line in asks)
 
     def _is_certain(self, header: Sequence[str]) -> bool:
         """Return whether these lines are a header, and not words above a patch that begin like one."""

@@ -114,7 +114,8 @@ def _parts(section: Section, between: Callable[[], object]) -> Iterator[FilePatc
     for index, file in enumerate(files):
         is_headed = alone is None and index == 0
         more = section.more() if is_headed else None
-        yield _file_patch(file, section, between, more=more, is_copy=is_headed and section.is_copy)
+        made = _file_patch(file, section, between)
+        yield replace(made, more=more, is_copy=section.is_copy, is_rename=section.is_rename) if is_headed else made
 
 
 def _corrected(
@@ -154,9 +155,7 @@ def _said(section: Section, between: Callable[[], object]) -> Iterator[str]:
         yield line
 
 
-def _file_patch(
-    file: PatchedFile, section: Section, between: Callable[[], object], *, more: InvalidPatch | None, is_copy: bool
-) -> FilePatch:
+def _file_patch(file: PatchedFile, section: Section, between: Callable[[], object]) -> FilePatch:
     is_crlf = all(line.endswith("\r") for line in section.lines[:-1])
     hunks = tuple(_hunk(parsed, section, between) for parsed in file)
     if is_crlf:  # the mark for a missing newline is a line of its own, so the line above it got CRLF, too
@@ -171,8 +170,6 @@ def _file_patch(
         hunks=hunks,
         bridges=not any(line.text.endswith(b"\r\n") for hunk in hunks for line in hunk.lines),
         is_crlf=is_crlf,
-        more=more,
-        is_copy=is_copy,
     )
 
 

@@ -109,6 +109,7 @@ class FilePatch:
     doubt: InvalidPatch | None = None  # the refusal if hunks with wrong counts don't apply; None: all counts are right
     more: InvalidPatch | None = None  # the refusal of a part that asks for more than changed lines; None: it doesn't
     is_copy: bool = False  # it leaves its source as it is
+    is_rename: bool = False  # besides changed lines it asks for a rename only
     is_reverse: bool = False  # made by `reverse`: its hunks may lack context below them anywhere in the file
     later: tuple[int, ...] = ()  # at which hunks (from 0) further parts of the patch for the same file begin
 

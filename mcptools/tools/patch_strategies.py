@@ -7,7 +7,7 @@ was, and what the document calls reverted, restored or rolled back was never wri
 
 import functools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
@@ -73,10 +73,11 @@ class PatchOp:
 class _Patch:
     """A patch of a call, parsed before the call waits for its turn to write."""
 
-    def __init__(self, op: PatchOp) -> None:
+    def __init__(self, op: PatchOp, has: Callable[[str], bool]) -> None:
         self.file_path = op.file_path
         self.text = op.patch
         self._parts = parts_of(op.patch)
+        self._has = has
         self._applied: tuple[FilePatch, MemoizedChange[Applied]] | None = None
 
     @property
@@ -86,7 +87,7 @@ class _Patch:
 
     def part(self, place: str) -> FilePatch:
         """Return the part that is for the file at `place`. Raises Failure."""
-        return part_among(self._parts, place)
+        return part_among(self._parts, place, self._has)
 
     def applied(self, text: FileText, part: FilePatch) -> Applied:
         """Return the result of applying a part of the patch to the lines of a file. Raises Failure."""
@@ -123,7 +124,7 @@ class PatchStrategyTools:
         if keep_backup and strategy in {Strategy.TRY_REVERT, Strategy.ATOMIC}:
             hint = "Leave keep_backup out, or call backup_file for each file first."
             raise Failure(FailureKind.INVALID_REQUEST, f"{strategy.value} keeps no backup", hint=hint)
-        read = [_Patch(op) for op in patches]
+        read = [_Patch(op, self._safety.has) for op in patches]
         searches = Counter[str]()
         for op in read:
             searches[op.file_path] += op.hunks

@@ -3,7 +3,7 @@
 A patch may be about several files; the tools that work on one file use the part of the patch that names it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from itertools import groupby, pairwise
@@ -91,7 +91,7 @@ class PatchTools:
         with refusing(file_path=shown(file_path), applied=False):
             with _hinting_at_creation(patch, file_path):
                 found = self._safety.checked(file_path, write=not dry_run, space=not dry_run)
-            part = part_of(patch, self._place(file_path, found))
+            part = part_of(patch, self._place(file_path, found), self._safety.has)
             edited = self._edits.apply(
                 "apply_patch",
                 file_path,
@@ -167,7 +167,7 @@ class PatchTools:
         except Failure as failure:
             unsafe = failure
         try:
-            part, doubt = _likely_part(patch, self._place(file_path, found))
+            part, doubt = _likely_part(patch, self._place(file_path, found), self._safety.has)
         except Failure as failure:
             raise (unsafe or failure).with_facts(file_path=path, valid=False) from failure
         try:
@@ -204,7 +204,7 @@ class PatchTools:
             found = self._safety.checked(file_path, write=True, space=True)
             # As its document's example has it, whose header counts more lines than there are: each such hunk must
             # be in the file as it was applied, and only once.
-            part, _ = _likely_part(patch, self._place(file_path, found))
+            part, _ = _likely_part(patch, self._place(file_path, found), self._safety.has)
 
             def reverted(now: FileText) -> Applied:
                 return _reverted(now, part, self._made(file_path, now, part))
@@ -299,9 +299,9 @@ class PatchTools:
         return content
 
 
-def part_of(patch: str, place: str) -> FilePatch:
-    """Return the part of a patch that is for the file at `place`. Raises Failure."""
-    return part_among(parts_of(patch), place)
+def part_of(patch: str, place: str, has: Callable[[str], bool]) -> FilePatch:
+    """Return the part of a patch that is for the file at `place`. `has`: as in `part_for`. Raises Failure."""
+    return part_among(parts_of(patch), place, has)
 
 
 def parts_of(patch: str) -> tuple[FilePatch, ...] | InvalidPatch:
@@ -312,7 +312,7 @@ def parts_of(patch: str) -> tuple[FilePatch, ...] | InvalidPatch:
         return refusal
 
 
-def _likely_part(patch: str, place: str) -> tuple[FilePatch, InvalidPatch | None]:
+def _likely_part(patch: str, place: str, has: Callable[[str], bool]) -> tuple[FilePatch, InvalidPatch | None]:
     """Return the part of a patch that is for the file at `place`, for a tool that changes none. Raises Failure.
 
     Where hunk headers count wrong, each hunk ends where it probably does. With the part: why apply_patch refuses the
@@ -320,9 +320,9 @@ def _likely_part(patch: str, place: str) -> tuple[FilePatch, InvalidPatch | None
     """
     parts = parts_of(patch)
     if not isinstance(parts, InvalidPatch):
-        return part_among(parts, place), None
+        return part_among(parts, place, has), None
     with suppress(InvalidPatch):
-        return part_among(parse_patches(patch, likely=True, between=checkpoint), place), parts
+        return part_among(parse_patches(patch, likely=True, between=checkpoint), place, has), parts
     raise refusals.invalid_patch(parts)
 
 
@@ -335,12 +335,12 @@ def _wanted_headers(parts: Sequence[FilePatch], doubt: InvalidPatch | None) -> t
     return (f"apply_patch will want the right {which}. {doubt.hint or doubt}",)
 
 
-def part_among(parts: tuple[FilePatch, ...] | InvalidPatch, place: str) -> FilePatch:
-    """Return the part that is for the file at `place`. Raises Failure."""
+def part_among(parts: tuple[FilePatch, ...] | InvalidPatch, place: str, has: Callable[[str], bool]) -> FilePatch:
+    """Return the part that is for the file at `place`. `has`: as in `part_for`. Raises Failure."""
     try:
         if isinstance(parts, InvalidPatch):
             raise parts
-        return part_for(parts, place)
+        return part_for(parts, place, has)
     except InvalidPatch as refusal:
         raise refusals.invalid_patch(refusal) from refusal
 
@@ -360,15 +360,17 @@ def _hinting_at_creation(patch: str, path: str) -> Iterator[None]:
         raise Failure(failure.kind, str(failure), hint=hint, **failure.facts) from failure
 
 
-def part_for(parts: Sequence[FilePatch], place: str) -> FilePatch:
+def part_for(parts: Sequence[FilePatch], place: str, has: Callable[[str], bool]) -> FilePatch:
     """Return the part that is for the file at `place`: the only one, or the one whose name matches it best.
 
-    A blank patch has a part without hunks. Parts of one file that only change its lines are one. Raises InvalidPatch if
-    no part or several parts match, and for a part that does more than change the lines of its file.
+    A blank patch has a part without hunks. Parts of one file that only change its lines are one. A part that renames
+    another file to this one counts as renamed once there is no such other file (`has` says whether a file is there):
+    what is left of it are its lines. Raises InvalidPatch if no part or several parts match, and for a part that does
+    more than change the lines of its file.
     """
     if not parts:
         return _NOTHING
-    parts = joined_parts(parts)
+    parts = joined_parts(_renamed(parts, place, has))
     part = parts[0]
     if len(parts) > 1:
         matched = [max(_matched(name, place) for name in part.names[part.is_copy :]) for part in parts]
@@ -378,12 +380,51 @@ def part_for(parts: Sequence[FilePatch], place: str) -> FilePatch:
             raise InvalidPatch(f"more than one file, and {count} for {PurePath(place).name}")
         part = named[0]
     if part.more is not None:
-        raise part.more
+        raise _hinting_at_rename(part)
     if part.source is None:
         raise InvalidPatch("it creates a file; use write_file")
     if part.target is None:
         raise InvalidPatch("it deletes the file; use delete_file")
     return part
+
+
+def _renamed(parts: Sequence[FilePatch], place: str, has: Callable[[str], bool]) -> Sequence[FilePatch]:
+    """Return the parts of a patch that are left once a file was renamed to the one at `place`.
+
+    Its former file, too, was renamed then: a part that says so is none of this file's.
+    """
+    comes = {part.names[1] for part in parts if part.source != part.target}  # so that a file there says nothing
+    came = [
+        part
+        for part in parts
+        if part.is_rename and _came(part, place, has if part.names[0] not in comes else lambda _: False)
+    ]
+    if not came:
+        return parts
+    left = [part for part in parts if not part.is_rename or not _matched(part.names[0], place)]
+    changed = [
+        replace(part, source=part.names[1], target=part.names[1], more=None, is_rename=False) if part in came else part
+        for part in left
+        if part.hunks or part not in came
+    ]
+    return changed if any(_matched(part.names[1], place) for part in changed) else parts
+
+
+def _came(part: FilePatch, place: str, has: Callable[[str], bool]) -> bool:
+    """Return whether a part renames a file to the one at `place`, and that file is gone."""
+    source, target = part.names
+    if _matched(target, place) <= _matched(source, place) or ".." in PurePath(source).parts:
+        return False
+    return not has(str(PurePath(*PurePath(place).parts[: -len(PurePath(target).parts)], source)))
+
+
+def _hinting_at_rename(part: FilePatch) -> InvalidPatch:
+    """Return the refusal of a part that asks for more than changed lines, with what to do for a rename."""
+    refusal = part.more or InvalidPatch("it asks for more than changed lines")
+    if part.is_rename:
+        then = ", then apply the patch to that file" if part.hunks else ""
+        refusal.hint = f"Rename it to {shown(part.names[1])} with move_file{then}."
+    return refusal
 
 
 def applied(text: FileText, part: FilePatch) -> Applied:
@@ -489,16 +530,19 @@ def corrections_of(part: FilePatch) -> tuple[str, ...]:
 
 def _unsupported(parts: Sequence[FilePatch]) -> tuple[str, ...]:
     """Return the notes about parts that ask for more than changed lines, of the first such parts."""
-    notes = [
-        f"{shown(part.names[part.target is not None])}: no patch tool applies this part; {_reason(part.more)}."
-        for part in parts
-        if part.more is not None
-    ]
+    notes = [_unsupported_note(part) for part in parts if part.more is not None]
     more = len(notes) - _MOST_NOTES
     return (*notes[:_MOST_NOTES], *((f"And so are {more} more parts.",) if more > 0 else ()))
 
 
-def _reason(refusal: InvalidPatch) -> str:
+def _unsupported_note(part: FilePatch) -> str:
+    source, target = map(shown, part.names)
+    if part.is_rename and part.hunks:
+        return f"{target}: rename {source} to it with move_file; then apply_patch changes its lines."
+    return f"{target if part.target is not None else source}: no patch tool applies this part; {_reason(part.more)}."
+
+
+def _reason(refusal: InvalidPatch | None) -> str:
     return shown(str(refusal).removeprefix("Invalid patch format: "))
 
 

@@ -64,6 +64,13 @@ class SafetyChecks:
                 self._check_space(files, path, len(found.bytes))
         return found, facts
 
+    def has(self, path: str) -> bool:
+        """Return whether something is at a path that this server may read."""
+        try:
+            return _facts(self._files_of(path), path) is not None
+        except (CasError, Failure):
+            return False
+
     def check_target(self, path: str) -> None:
         """Check the path that a file is to be written to, which need not exist. Raises Failure."""
         with _wording(path):

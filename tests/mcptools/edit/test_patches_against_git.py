@@ -57,7 +57,7 @@ def test_diff_of_git_is_applied_and_reverted(old: bytes, new: bytes) -> None:
     assume(old != new)
     with tempfile.TemporaryDirectory() as folder:
         patch = diff_of_git(Path(folder), old, new)
-    part = part_for(parse_patches(patch.decode()), "/ws/f")
+    part = part_for(parse_patches(patch.decode()), "/ws/f", lambda _: False)
     assert applied(file_text(old), part).content == new
     assert applied(file_text(new), part.reverse).content == old
 
@@ -67,7 +67,7 @@ def test_diff_of_git_is_applied_and_reverted(old: bytes, new: bytes) -> None:
 def test_git_apply_gives_the_same_result_or_refuses(old: bytes, new: bytes, other: bytes) -> None:
     assume(old != new)
     patch = unified_diff(old, new, path_before="a/f", path_after="b/f")
-    part = part_for(parse_patches(patch.decode()), "/ws/f")
+    part = part_for(parse_patches(patch.decode()), "/ws/f", lambda _: False)
     for content in (old, other, b"above\n" + old):
         outcome = apply_patch(content, part)
         assert content != old or isinstance(outcome, Applied)
@@ -154,7 +154,7 @@ def test_parts_that_build_on_each_other_give_what_git_and_patch_give(states: lis
 def test_a_patch_that_got_crlf_on_its_way_is_applied_to_a_file_with_lf(old: bytes, new: bytes) -> None:
     assume(old != new and b"\n" in old)
     patch = unified_diff(old, new, path_before="a/f", path_after="b/f").replace(b"\n", b"\r\n")
-    part = part_for(parse_patches(patch.decode()), "/ws/f")
+    part = part_for(parse_patches(patch.decode()), "/ws/f", lambda _: False)
     assert applied(file_text(old), part).content == new
     in_crlf = file_text(old.replace(b"\n", b"\r\n"))
     assert applied(in_crlf, part).content == new.replace(b"\n", b"\r\n")

@@ -376,3 +376,72 @@ def test_paths_in_a_patch_are_never_opened(tmp_path: Path) -> None:
             assert inside.read_text() == outside.read_text() == "old\n"
             assert opened.take() == {inside, outside}  # it would have been noticed
     assert file.read_text() == "new\n"
+
+
+def numbered(changed: str, names: tuple[str, str], *, renames: bool = True) -> str:
+    """Return a part of a patch for a file with the letters a to m, one a line, of which `changed` is doubled."""
+    source, target = names
+    head = f"diff --git a/{source} b/{target}\n"
+    if source != target and renames:
+        head += f"similarity index 92%\nrename from {source}\nrename to {target}\n"
+    letters = "abcdefghijklm"
+    at = letters.index(changed)
+    lines = [
+        f" {letter}\n" if letter != changed else f"-{letter}\n+{letter}{letter}\n"
+        for letter in letters[at - 3 : at + 4]
+    ]
+    return f"{head}--- a/{source}\n+++ b/{target}\n@@ -{at - 2},7 +{at - 2},7 @@\n{''.join(lines)}"
+
+
+LETTERS = "".join(f"{letter}\n" for letter in "abcdefghijklm")
+
+
+@pytest.mark.parametrize(
+    ("patch", "moves", "made"),
+    [
+        (numbered("d", ("f", "g")), ("f g",), {"g": "d"}),
+        (numbered("d", ("f", "g")) + numbered("i", ("g", "g")), ("f g",), {"g": "di"}),
+        (
+            numbered("d", ("f", "g")) + numbered("e", ("h", "f")) + numbered("j", ("f", "f")),
+            ("f g", "h f"),
+            {"g": "d", "f": "ej"},
+        ),
+        (
+            "diff --git a/f b/g\nsimilarity index 100%\nrename from f\nrename to g\n" + numbered("d", ("g", "g")),
+            ("f g",),
+            {"g": "d"},
+        ),
+        (
+            f"=== renamed file 'f' => 'g'\n{numbered('d', ('f', 'g'), renames=False).partition(chr(10))[2]}",
+            ("f g",),
+            {"g": "d"},
+        ),
+    ],
+)
+def test_lines_of_a_renamed_file_are_changed_once_it_was_moved(
+    agent: Agent, folder: Path, patch: str, moves: tuple[str, ...], made: dict[str, str]
+) -> None:
+    for name in ("f", "h"):
+        (folder / name).write_text(LETTERS)
+    before = agent.call("apply_patch", file_path=f"{folder.name}/f", patch=patch)
+    assert before.refused
+    assert (folder / "f").read_text() == LETTERS
+    for move in moves:
+        source, target = (f"{folder.name}/{name}" for name in move.split())
+        agent.done("move_file", source=source, destination=target)
+    for name, doubled in made.items():
+        agent.done("apply_patch", file_path=f"{folder.name}/{name}", patch=patch)
+        lines = (letter * (1 + (letter in doubled)) for letter in LETTERS.split())
+        assert (folder / name).read_text() == "".join(f"{line}\n" for line in lines)
+    for name in reversed(made):
+        agent.done("revert_patch", file_path=f"{folder.name}/{name}", patch=patch)
+        assert (folder / name).read_text() == LETTERS
+
+
+def test_a_rename_is_refused_with_the_tool_that_makes_it(agent: Agent, folder: Path) -> None:
+    (folder / "f").write_text(LETTERS)
+    patch = numbered("d", ("f", "g"))
+    refused = agent.call("apply_patch", file_path=f"{folder.name}/f", patch=patch)
+    assert refused.structured["hint"] == "Rename it to g with move_file, then apply the patch to that file."
+    inspected = agent.done("inspect_patch", patch=patch)
+    assert "g: rename f to it with move_file; then apply_patch changes its lines." in inspected.notes

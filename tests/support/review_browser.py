@@ -13,7 +13,7 @@ from tests.support.review_server import ReviewServer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser, ConsoleMessage, Dialog, Error, Locator, Page
+    from playwright.sync_api import Browser, ConsoleMessage, Dialog, Error, Locator, Page, Request
     from playwright.sync_api._generated import LocatorAssertions
 
 __all__ = ["CHROMIUM", "MILLISECONDS", "ReviewPage", "browser", "expect", "needs_browser"]
@@ -24,6 +24,9 @@ CHROMIUM: Final = os.environ.get("EDITLEDGER_CHROMIUM") or next(
 IS_REQUIRED: Final = "chromium" in os.environ.get("EDITLEDGER_REQUIRES", "").split()
 MILLISECONDS: Final = 15_000.0
 """Milliseconds for which a test waits for an element to appear."""
+
+QUIET: Final = 5
+"""How often, every 20 ms, nothing must be on its way until the page counts as settled; a refresh asks within one."""
 
 LATE: Final = ("/api/file?", "/api/syntax?", "/api/rejection?")
 """Requests that may come when what they are about is decided already."""
@@ -74,12 +77,30 @@ class ReviewPage:
         self.server: Final = server
         self.wrong: Final[list[str]] = []
         page.set_default_timeout(MILLISECONDS)
+        self._asked: Final[set[Request]] = set()
+        page.on("request", self._note_request)
+        page.on("requestfinished", self._note_answer)
+        page.on("requestfailed", self._note_answer)
         page.on("pageerror", self._note_error)
         page.on("console", self._note)
         page.on("dialog", self._note_dialog)
 
     def _note_error(self, error: "Error") -> None:
         self.wrong.append(str(error))
+
+    def _note_request(self, request: "Request") -> None:
+        if "/api/events" not in request.url:
+            self._asked.add(request)
+
+    def _note_answer(self, request: "Request") -> None:
+        self._asked.discard(request)
+
+    def settle(self) -> None:
+        """Wait until the page has had no request on its way for a moment."""
+        quiet = 0
+        while quiet < QUIET:
+            self.page.wait_for_timeout(20)
+            quiet = 0 if self._asked else quiet + 1
 
     def _note_dialog(self, dialog: "Dialog") -> None:
         self.wrong.append(f"dialog: {dialog.message}")
@@ -107,6 +128,9 @@ class ReviewPage:
         page.evaluate("localStorage.clear(), sessionStorage.clear()")
         page.goto("about:blank")
         page.context.clear_cookies()
+        page.remove_listener("request", self._note_request)
+        page.remove_listener("requestfinished", self._note_answer)
+        page.remove_listener("requestfailed", self._note_answer)
         page.remove_listener("pageerror", self._note_error)
         page.remove_listener("console", self._note)
         page.remove_listener("dialog", self._note_dialog)

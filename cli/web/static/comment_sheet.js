@@ -2,12 +2,12 @@
 
 /** @import {Child} from "./vendor/preact-htm.js" */
 /** @import {Sheet} from "./state.js" */
-import { decideOn, speak } from "./decisions.js";
+import { answer, decideOn, speak } from "./decisions.js";
 import { Dialog } from "./dialog.js";
 import { Icon } from "./icons.js";
 import { sessionName } from "./queue.js";
 import { pick } from "./review.js";
-import { set, state } from "./state.js";
+import { say, set, state } from "./state.js";
 import { html, useState } from "./vendor/preact-htm.js";
 import { counted, listed } from "./words.js";
 
@@ -30,10 +30,13 @@ export function RejectSheet({ sheet, close }) {
   const at = state.file?.all.findIndex(({ key }) => key === sheet.keys[0]) ?? -1;
   const change = state.file?.all[at];
   const send = async (/** @type {string} */ reason) => {
-    close();
     keepReason(reason);
     const index = state.file?.all.findIndex(({ key }) => key === sheet.keys[0]) ?? -1;
-    const done = index < 0 ? null : await decideOn("reject", index, reason);
+    if (index < 0) {
+      say("The change was decided or taken back meanwhile, so nothing was rejected.", { is_failure: true });
+      return false;
+    }
+    const done = await answer(() => decideOn("reject", index, reason));
     if (done?.outcome === "overtaken" || done?.outcome === "failed") set({ sheet });
     return done?.outcome === "decided";
   };

@@ -16,6 +16,9 @@ import { say, set, state } from "./state.js";
 /** The decision in progress: until its result is shown, no other begins. @type {Promise<Outcome> | null} */
 let acting = null;
 
+/** Whether the decision in progress is what was chosen in a dialog. */
+let is_answer = false;
+
 /** Milliseconds after which the page shows which checks run, if a decision is still in progress. */
 const PROMPT = 500;
 /** Whether a decision began a moment ago, and so refreshes by itself soon. */
@@ -24,6 +27,22 @@ let is_prompt = false;
 /** Return whether a decision is in progress. */
 export function isActing() {
   return acting !== null;
+}
+
+/** Return whether what was chosen in a dialog is in progress: a key that decides was meant for the dialog then. */
+export function isAnswering() {
+  return is_answer;
+}
+
+/** Close the open dialog, and do what was chosen in it. @template T @param {() => Promise<T>} act @returns {Promise<T>} */
+export async function answer(act) {
+  set({ sheet: null });
+  is_answer = true;
+  try {
+    return await act();
+  } finally {
+    is_answer = false;
+  }
 }
 
 /** Wait until no decision is in progress, whoever began it: a key or a button. */
@@ -47,7 +66,7 @@ export function together(index) {
 export async function decideOn(action, index, reason) {
   const { file } = state;
   const change = file?.all[index];
-  if (!file || !change || acting || isReadOnly()) return null;
+  if (!file || !change || isReadOnly()) return null;
   if (change.verdict) {
     say(`It is ${change.verdict} already. Reopen it to decide again.`);
     return null;
@@ -58,7 +77,7 @@ export async function decideOn(action, index, reason) {
 /** Accept or reject what is left of the shown file, of whatever turn. @param {Verdict} action */
 export async function decideOnFile(action) {
   const { file } = state;
-  if (!file || acting || isReadOnly()) return null;
+  if (!file || isReadOnly()) return null;
   const keys = undecided(file).map(({ key }) => key);
   return perform("decide", { action, path: file.path }, { action, keys });
 }
@@ -78,7 +97,7 @@ async function decideOnChanges(action, indices, reason) {
 /** Accept or reject every change of a turn. @param {Verdict} action @param {number} number */
 export async function decideOnTurn(action, number) {
   const turn = state.queue?.turns.find((one) => one.turn === number);
-  if (!turn || acting || isReadOnly()) return null;
+  if (!turn || isReadOnly()) return null;
   return perform("decide", { action, turn: number }, { action, keys: [] });
 }
 
@@ -123,11 +142,16 @@ function base(name) {
 }
 
 /**
- * Send a request that has an outcome, and show the outcome. A question is answered by the same request with more fields.
+ * Send a request that has an outcome, and show the outcome; null: nothing is sent, because another is in progress. A
+ * question is answered by the same request with more fields.
  * @param {string} name @param {object} body @param {About} [about]
- * @returns {Promise<Outcome>}
+ * @returns {Promise<Outcome | null>}
  */
 export async function perform(name, body, about) {
+  if (acting) {
+    if (!is_prompt) say("Nothing was done: the decision before is still being made.", { is_failure: true });
+    return null;
+  }
   const made = performed(name, body, about);
   acting = made;
   is_prompt = true;
@@ -150,10 +174,7 @@ export async function perform(name, body, about) {
 async function performed(name, body, about) {
   newEpoch();
   const outcome = await decide(name, name === "decide" ? { ...body, on_screen: shownOf(body) } : body).finally(newEpoch);
-  const again = (/** @type {object} */ extra) => {
-    set({ sheet: null });
-    perform(name, { ...body, ...extra }, about);
-  };
+  const again = (/** @type {object} */ extra) => answer(() => perform(name, { ...body, ...extra }, about));
   switch (outcome.outcome) {
     case "conflict":
       set({ sheet: { kind: "conflict", outcome, again, what: outcome.subject || "it" } });

@@ -225,8 +225,7 @@ export class DiffView {
   head(index) {
     const file = /** @type {ShownFile} */ (this.file);
     const acts = /** @type {ViewActs} */ (this.acts);
-    const look = { is_current: index === this.cursor, is_altered: this.altered.has(file.all[index].key), moved: acts.moves.get(index) ?? null };
-    return headElement(file, index, look, acts);
+    return headElement(file, index, { is_current: index === this.cursor, is_altered: this.altered.has(file.all[index].key), moved: acts.moves.get(index) ?? null }, acts);
   }
 
   /** Redraw the heading of a change, and its comments if they have changed. @param {number} index */
@@ -234,8 +233,10 @@ export class DiffView {
     const parts = this.changes.get(index);
     if (!parts || !this.file?.all[index]) return;
     const old = parts[0].querySelector(":scope > .change-head");
-    const had_focus = old?.contains(document.activeElement);
-    old?.replaceWith(this.head(index));
+    const head = this.head(index);
+    const is_other = old && !old.isEqualNode(head); // else a press on a button of it would be lost
+    const had_focus = is_other && old.contains(document.activeElement);
+    if (is_other) old.replaceWith(head);
     parts.forEach((made, at) => this.mark(index, made, at === 0 && !!old));
     if (had_focus) parts[0].focus({ preventScroll: true });
     this.placeThreads(index);

@@ -103,8 +103,8 @@ function ChangeBar({ file }) {
     <div class="what"><b class="of">Change ${(cursor + 1).toLocaleString("en")} of ${file.all.length.toLocaleString("en")}</b>
       ${picked ? html`<${PickedWords} />` : html`<span class="dim clip">${upper(whereOf(change))}</span><span class="more">${change.rows > 0 && html`<${Counts} added=${change.new_count} removed=${change.old_count} />`}</span>`}</div>
     <span class="grow"></span>
-    <button class="b icon plain" type="button" aria-label="Previous change" title="Previous change: k" aria-keyshortcuts="k" onClick=${() => move(-1)}><${Icon} name="up" /></button>
-    <button class="b icon plain" type="button" aria-label="Next change" title="Next change: j" aria-keyshortcuts="j" onClick=${() => move(1)}><${Icon} name="down" /></button>
+    <button class="b icon plain" type="button" aria-label="Previous change" data-repeats title="Previous change: k" aria-keyshortcuts="k" onClick=${() => move(-1)}><${Icon} name="up" /></button>
+    <button class="b icon plain" type="button" aria-label="Next change" data-repeats title="Next change: j" aria-keyshortcuts="j" onClick=${() => move(1)}><${Icon} name="down" /></button>
     <${Act} letter="a" words="Accept" icon="check" kind="yes" why=${why} act=${act("accept")} />
     <${Act} letter="x" words="Reject" icon="cross" kind="nay" why=${why} act=${act("reject")} />
     <${Act} letter="c" words="Comment" icon="say" why=${readOnly()} act=${() => commentOn(cursor)} />

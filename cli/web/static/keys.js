@@ -1,6 +1,7 @@
 // Single keys and what they do: the same as in the terminal's review.
 
-import { commentOn, decided, decideOn, decideOnFile, decideOnTurn, isActing, redo, rejectWithReason, undo } from "./decisions.js";
+import { answer, commentOn, decided, decideOn, decideOnFile, decideOnTurn, isActing, isAnswering, redo, rejectWithReason, undo } from "./decisions.js";
+import { isLate } from "./presses.js";
 import { goTo, move, moveFile, pick, pickMore, refresh, seeCurrent, settled, show } from "./review.js";
 import { blameAddress, searchAddress, timelineAddress } from "./routes.js";
 import { say, set, state } from "./state.js";
@@ -8,21 +9,25 @@ import { say, set, state } from "./state.js";
 /** Where a key is text. */
 const FIELDS = "input:not([type=range], [type=checkbox], [type=radio]), textarea, select";
 
-/** A key. `leads_to_text`: what is typed after it is text, and no key. `waits`: false if nothing needs to be loaded for it. @typedef {{ key: string, words: string, act: () => unknown, leads_to_text?: boolean, waits?: boolean }} Key */
+/**
+ * A key. `repeats`: whether it acts again while it is held. `decides`: whether it decides on the current change, or marks
+ * it. `leads_to_text`: what is typed after it is text, and no key. `waits`: false if nothing needs to be loaded for it.
+ * @typedef {{ key: string, words: string, act: () => unknown, repeats?: boolean, decides?: boolean, leads_to_text?: boolean, waits?: boolean }} Key
+ */
 
 /** @type {Key[]} */
 export const KEYS = [
-  { key: "j", words: "next change", act: () => go(1) },
-  { key: "k", words: "previous change", act: () => go(-1) },
-  { key: "J", words: "next file", act: () => moveFile(1) || say("That was the last file.") },
-  { key: "K", words: "previous file", act: () => moveFile(-1) || say("That was the first file.") },
-  { key: "a", words: "accept this change", act: () => onChange(() => decideOn("accept", state.cursor)) },
-  { key: "x", words: "reject this change", act: () => onChange(() => decideOn("reject", state.cursor)) },
+  { key: "j", words: "next change", act: () => go(1), repeats: true },
+  { key: "k", words: "previous change", act: () => go(-1), repeats: true },
+  { key: "J", words: "next file", act: () => moveFile(1) || say("That was the last file."), repeats: true },
+  { key: "K", words: "previous file", act: () => moveFile(-1) || say("That was the first file."), repeats: true },
+  { key: "a", words: "accept this change", act: () => onChange(() => decideOn("accept", state.cursor)), decides: true },
+  { key: "x", words: "reject this change", act: () => onChange(() => decideOn("reject", state.cursor)), decides: true },
   { key: "X", words: "reject it, and say why", act: () => onChange(() => rejectWithReason(state.cursor)), leads_to_text: true },
   { key: "c", words: "comment on this change, or on the lines that are chosen", act: () => onChange(() => commentOn(state.cursor)), leads_to_text: true },
   { key: "s", words: "split this change", act: () => onChange(splitCurrent) },
   { key: "e", words: "show the single edits that make it", act: () => onChange(showEdits) },
-  { key: ".", words: "mark it seen; it stays to decide", act: () => onChange(seeCurrent) },
+  { key: ".", words: "mark it seen; it stays to decide", act: () => onChange(seeCurrent), decides: true },
   { key: "u", words: "undo the newest decision", act: undo },
   { key: "U", words: "redo what was undone", act: redo },
   { key: "t", words: "the whole turn: then a accepts, x rejects", act: () => askWhole("turn") },
@@ -31,13 +36,13 @@ export const KEYS = [
   { key: "b", words: "blame: the prompt of each line of this file", act: blame },
   { key: "h", words: "history: the timeline of this file, or of all", act: timeline },
   { key: "H", words: "search the history: text, paths, prompts", act: () => goTo(searchAddress("", "text")), leads_to_text: true, waits: false },
-  { key: "Shift ↓", words: "choose lines, from the first of the change on; Shift ↑: one less", act: () => pickMore(1) },
+  { key: "Shift ↓", words: "choose lines, from the first of the change on; Shift ↑: one less", act: () => pickMore(1), repeats: true },
   { key: "?", words: "show all keys", act: () => set({ sheet: { kind: "keys" } }) },
   { key: "q", words: "leave: what is decided is recorded already", act: () => goTo("#/done") },
   { key: "Escape", words: "close a dialog; on a phone, back to the queue", act: back },
 ];
 
-/** Keys that were pressed while something was loading or being decided. @type {Key[]} */
+/** Keys that were pressed while something was loading or being decided, each with its time. @type {(Key & { time: number })[]} */
 const kept = [];
 let is_pumping = false;
 
@@ -53,8 +58,9 @@ export function listenToKeys() {
     const found = keyOf(event);
     if (!found) return;
     event.preventDefault();
+    if ((event.repeat && !found.repeats) || (found.decides && isAnswering())) return;
     if (found.act === filterQueue && filterField()?.checkVisibility()) filterQueue();
-    else if (!kept.at(-1)?.leads_to_text) kept.push(found);
+    else if (!kept.at(-1)?.leads_to_text) kept.push({ ...found, time: event.timeStamp });
     pump();
   });
 }
@@ -62,7 +68,7 @@ export function listenToKeys() {
 /** @param {KeyboardEvent} event @returns {Key | undefined} */
 function keyOf(event) {
   if (event.shiftKey && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
-    return state.file ? { key: "", words: "", act: () => pickMore(event.key === "ArrowDown" ? 1 : -1) } : undefined;
+    return state.file ? { key: "", words: "", act: () => pickMore(event.key === "ArrowDown" ? 1 : -1), repeats: true } : undefined;
   }
   return KEYS.find(({ key }) => key === event.key);
 }
@@ -78,8 +84,10 @@ async function pump() {
         await settled();
       }
       const { said, sheet } = state;
-      if (sheet?.kind === "whole" && (next.key === "a" || next.key === "x")) await decideOnWhole(next.key === "a" ? "accept" : "reject", sheet.what, sheet.turn);
-      else await next.act();
+      if (sheet?.kind === "whole" && (next.key === "a" || next.key === "x")) {
+        kept.splice(0, kept.length, ...kept.filter(({ decides }) => !decides));
+        await decideOnWhole(next.key === "a" ? "accept" : "reject", sheet.what, sheet.turn);
+      } else if (!next.decides || !isLate(next.time)) await next.act();
       const is_failure = state.said !== said && state.said?.is_failure;
       if (is_failure || next.leads_to_text || (state.sheet && state.sheet.kind !== "whole")) kept.length = 0; // they were not meant for this
     }
@@ -141,8 +149,7 @@ export function askWhole(what) {
 
 /** Decide on a whole file or turn. @param {"accept" | "reject"} action @param {"file" | "turn"} what @param {number} turn */
 export function decideOnWhole(action, what, turn) {
-  set({ sheet: null });
-  return what === "file" ? decideOnFile(action) : decideOnTurn(action, turn);
+  return answer(async () => (what === "file" ? decideOnFile(action) : decideOnTurn(action, turn)));
 }
 
 /** @returns {HTMLElement | null} */

@@ -6,6 +6,7 @@ import { FileScreen } from "./file_screen.js";
 import { listenToKeys } from "./keys.js";
 import { follow as followServer } from "./live.js";
 import { Message } from "./messages.js";
+import { listenToPresses } from "./presses.js";
 import { QueueColumn } from "./queue.js";
 import { follow, refresh } from "./review.js";
 import { SearchScreen } from "./search.js";
@@ -73,6 +74,7 @@ const page = document.getElementById("page");
 if (page) {
   page.replaceChildren();
   render(html`<${Page} />`, page);
+  listenToPresses();
   listenToKeys();
   followServer();
   refresh();

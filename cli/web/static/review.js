@@ -10,6 +10,7 @@ import { get, post, Refused } from "./api.js";
 import { whereOf } from "./change_head.js";
 import { commentOn, decideOn, reopen, speak } from "./decisions.js";
 import { markMoves } from "./moves.js";
+import { noteReplaced } from "./presses.js";
 import { fileStops, inOrder } from "./progress.js";
 import { fileAddress, parsed } from "./routes.js";
 import { CHUNK, Rows } from "./sections.js";
@@ -232,6 +233,7 @@ function noteMeanwhile(old, file, cursor, want) {
   const was = old?.all[state.cursor];
   const now = file.all[cursor];
   if (!was || was.verdict || !now || want !== undefined || was.key === now.key) return;
+  noteReplaced();
   if (now.hunks.some((unit) => was.hunks.includes(unit))) {
     view?.altered.add(now.key);
     say(`The change at ${whereOf(now)} changed since you looked.`);
@@ -396,8 +398,10 @@ export function goOn(before) {
 /** Go to the next file because nothing is left in this one. @param {boolean} was_shown @param {Queue | null} before @param {string} why */
 function leave(was_shown, before, why) {
   if (!was_shown && !is_flowing) set({ file: null, cursor: -1, file_error: why });
-  else if (goOn(before)) refresh();
-  else goTo("#/done");
+  else if (goOn(before)) {
+    if (was_shown) noteReplaced();
+    refresh();
+  } else goTo("#/done");
 }
 
 /** Make a change the current one. @param {number} index */

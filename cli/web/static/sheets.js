@@ -88,10 +88,10 @@ function Confirm({ sheet: { outcome, again } }) {
   <//>`;
 }
 
-/** A check that failed, with the end of its output. @param {{ sheet: Extract<Sheet, { kind: "unchecked" }> }} properties */
+/** A check that failed or was stopped, with the end of its output. @param {{ sheet: Extract<Sheet, { kind: "unchecked" }> }} properties */
 function Unchecked({ sheet: { outcome } }) {
   const foot = html`<span class="grow"></span><button type="button" class="b main" onClick=${closeSheet}>Close</button>`;
-  return html`<${Dialog} title="The check failed" close=${closeSheet} foot=${foot}>
+  return html`<${Dialog} title=${outcome.title} close=${closeSheet} foot=${foot}>
     <p><${Prose} text=${outcome.message} /></p>
     ${outcome.output.length > 0 && html`<pre class="output" tabindex="0" aria-label="The end of its output">${outcome.output.join("\n")}</pre>`}
   <//>`;

@@ -28,7 +28,7 @@ export function SplitSheet({ sheet, close }) {
   const take = async () => {
     for (const { unit, status, rows: own } of hunks) {
       const chosen = own.flatMap((_, at) => (ticked.includes(`${unit} ${at}`) ? [at] : []));
-      if (chosen.length && (await perform("split", { unit, rows: chosen, status })).outcome !== "decided") return;
+      if (chosen.length && (await perform("split", { unit, rows: chosen, status }))?.outcome !== "decided") return;
     }
     say(`Took out ${counted(ticked.length, "line")}; the rest of the change is left to decide.`, { can_undo: true });
     set({ sheet: null });

@@ -6,7 +6,7 @@ import { Reason } from "./edits_sheet.js";
 import { EditLine, Lines } from "./lines.js";
 import { PlotFigure } from "./plot.js";
 import { FileName } from "./queue.js";
-import { perform } from "./decisions.js";
+import { answer, perform } from "./decisions.js";
 import { blameAddress, timelineAddress } from "./routes.js";
 import { say, set, state } from "./state.js";
 import { html, useEffect, useState } from "./vendor/preact-htm.js";
@@ -64,10 +64,10 @@ function Slider({ points, here, go }) {
   const last = points.length - 1;
   const moved = (/** @type {Event} */ event) => go(Number(/** @type {HTMLInputElement} */ (event.target).value));
   return html`<div class="slider">
-    <button type="button" class="b icon" disabled=${here <= 0} onClick=${() => go(here - 1)} aria-label="Earlier">‹</button>
+    <button type="button" class="b icon" data-repeats disabled=${here <= 0} onClick=${() => go(here - 1)} aria-label="Earlier">‹</button>
     <input type="range" min="0" max=${last} value=${here} onInput=${moved} aria-label="Moment"
       aria-valuetext=${`${here + 1} of ${last + 1}: edit ${points[here].seq}, ${clock(points[here].timestamp)}`} />
-    <button type="button" class="b icon" disabled=${here >= last} onClick=${() => go(here + 1)} aria-label="Later">›</button>
+    <button type="button" class="b icon" data-repeats disabled=${here >= last} onClick=${() => go(here + 1)} aria-label="Later">›</button>
     <span class="of">${clock(points[here].timestamp)}, ${here + 1} of ${last + 1}</span>
   </div>`;
 }
@@ -102,10 +102,7 @@ function StateThen({ point }) {
     const body = { path: point.path, seq: point.seq, before: before === 1, dry_run: true };
     const outcome = await decide("restore", body);
     if (outcome.outcome === "decided") {
-      const again = (/** @type {object} */ extra) => {
-        set({ sheet: null });
-        perform("restore", { ...body, ...extra });
-      };
+      const again = (/** @type {object} */ extra) => answer(() => perform("restore", { ...body, ...extra }));
       set({ sheet: { kind: "restore", message: outcome.message, effects: outcome.files, again } });
     } else say(outcome.message, { is_failure: outcome.outcome !== "nothing-to-do" });
   };

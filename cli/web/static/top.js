@@ -36,8 +36,8 @@ export function Top() {
 
 /** How many changes are decided. */
 export function Progress() {
-  if (!state.queue) return null;
   const { accepted, rejected, decided, total } = progressOf(state.queue);
+  if (!total) return null;
   return html`<span class="progress">
     <svg class="meter" viewBox=${`0 0 ${Math.max(1, total)} 6`} preserveAspectRatio="none" aria-hidden="true"><rect class="a" width=${accepted} height="6" /><rect class="r" x=${accepted} width=${rejected} height="6" /></svg>
     <span class="of"><b>${decided.toLocaleString("en")}</b> of ${total.toLocaleString("en")}<span class="sr"> changes decided</span></span></span>`;

@@ -292,7 +292,7 @@ export type Outcome =
    */
   | { outcome: "unshown"; message: string; lines: number; changes: { document: Document; path: Path; name: string; key: Key; rows: Span[] }[]; hunks: Unit[] }
   /** The check did not succeed on a copy of what the decision would leave: the end of its output. */
-  | { outcome: "unchecked"; message: string; output: string[] }
+  | { outcome: "unchecked"; title: string; message: string; output: string[] }
   | { outcome: "read_only"; message: string }
   | { outcome: "failed"; message: string };
 export interface Effect {

@@ -17,7 +17,7 @@ export function WholeSheet({ sheet: { what, turn: number }, close }) {
   const names = what === "turn" ? (turn?.files.map(({ document }) => queue?.files.find((one) => one.document === document)?.name ?? "") ?? []) : [];
   const act = (/** @type {"accept" | "reject"} */ action) => () => decideOnWhole(action, what, number);
   const pressed = (/** @type {KeyboardEvent} */ event) => {
-    if (event.key !== "a" && event.key !== "x") return;
+    if (event.repeat || (event.key !== "a" && event.key !== "x")) return;
     event.preventDefault();
     act(event.key === "a" ? "accept" : "reject")();
   };

@@ -170,7 +170,7 @@ def test_each_line_of_each_decided_change_was_on_the_screen(
     for _ in range(40 if WHOLE else 12):
         before = pending_changes(root)
         made.append(press(review, rng))
-        review.page.wait_for_load_state("networkidle")
+        review.settle()
         found = decided(root, before)
         # Asked for after that: a key that was kept may show and decide a change meanwhile.
         shown = set(review.page.evaluate("witnessed()"))

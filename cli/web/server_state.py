@@ -47,8 +47,8 @@ _MOST_SHOWN: Final = 200_000
 """Changes that are remembered by their keys: some 40 MB."""
 
 _MOST_FILES: Final = 40
-_MOST_TEXT: Final = 20_000_000
-"""Files that are kept as they were shown, and bytes of their texts: the next request mostly asks for one of them."""
+_MOST_BYTES: Final = 20_000_000
+"""Files that are kept as they were shown, and bytes that they take: the next request mostly asks for one of them."""
 
 _MOST_IDLE: Final = 2
 """Workspaces that stay open between requests: as many as answer requests for files at the same time."""
@@ -143,7 +143,7 @@ class ServerState:
         """The changes that keys identified when they were sent."""
         self.places: Final = Kept[int, tuple[str, ...]](_MOST_SHOWN)
         """The paths at which the files of documents were last found."""
-        self.files: Final = Kept[object, tuple[object, Any]](_MOST_FILES, _MOST_TEXT, lambda _, kept: kept[1].size)
+        self.files: Final = Kept[object, tuple[object, Any]](_MOST_FILES, _MOST_BYTES, lambda _, kept: kept[1].size)
         """Files as they were shown (`views.file_view.ShownFile`), each with what changes if it is shown otherwise."""
         self.subjects: Final = Kept[int, str](_MOST_SUBJECTS)
         """What decisions of the page were on, in words, by their numbers."""

@@ -186,10 +186,11 @@ class NoPlaceForCopy(CasError):
 class CheckFailed(CasError):
     """A check ran on what a decision would leave, and did not succeed; the decision was not made."""
 
-    def __init__(self, command: str, how: str, output: str, *, is_cut: bool = False) -> None:
+    def __init__(self, command: str, how: str, output: str, *, is_cut: bool = False, was_stopped: bool = False) -> None:
         self.command = command
         self.output = output  # its end
         self.is_cut = is_cut  # whether it wrote more
+        self.was_stopped = was_stopped  # by the person, before it ended
         super().__init__(f"Nothing was decided: `{command}` {how} on a copy of what this would leave.")
 
     @property

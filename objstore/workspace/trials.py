@@ -164,7 +164,7 @@ class Trials(Role):
         if ran.status or ran.is_over_limit:
             how = f"took longer than {check.limit:g} s" if ran.is_over_limit else f"failed with status {ran.status}"
             if stopped():
-                raise CheckFailed(check.command, "was stopped", said, is_cut=ran.is_cut)
+                raise CheckFailed(check.command, "was stopped", said, is_cut=ran.is_cut, was_stopped=True)
             with suppress(CasError, OSError):  # that nothing is decided is what matters
                 note_check(self._journal, self.key(covered, results), check.command, how, output_end(said))
             raise CheckFailed(check.command, how, said, is_cut=ran.is_cut)

@@ -175,7 +175,8 @@ def failure_shape(server: ServerState, error: CasError | OSError) -> Shape:
         case DecidedMeanwhile() | EditAway() | EditExpired() | FileChanged():
             return overtaken(words)
         case CheckFailed():
-            return {"outcome": "unchecked", "message": words, "output": [*map(visible, error.lines)]}
+            title = "The check was stopped" if error.was_stopped else "The check failed"
+            return {"outcome": "unchecked", "title": title, "message": words, "output": [*map(visible, error.lines)]}
         case StoreLocked():
             return {"outcome": "failed", "message": f"{words} Nothing was decided."}
         case PermissionRefused():

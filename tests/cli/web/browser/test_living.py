@@ -207,6 +207,7 @@ def test_a_check_is_shown_where_it_was_asked_for_and_can_be_stopped_there(
     expect(review.page.locator(".notices")).to_be_hidden()
     expect(review.page.get_by_role("list", name="Running checks")).to_contain_text("Checking with echo waiting")
     review.page.get_by_role("button", name="Stop it").click()
+    expect(review.sheet.get_by_role("heading", name="The check was stopped")).to_be_visible()
     expect(review.sheet).to_contain_text("was stopped on a copy of what this would leave")
     expect(review.sheet).to_contain_text("waiting")
     expect(review.page.locator(".notices")).not_to_contain_text("Checking")

@@ -1,0 +1,34 @@
+"""The question before a rejection that takes more along than the window shows."""
+
+from pathlib import Path
+
+import pytest
+
+from mcptools.tools.review.review_words import question
+from objstore import Action, Selection, Seq, TurnInfo, Unit, Workspace
+from objstore.model.results import EXTERNAL_CALL
+from tests.objstore.agents.test_formatting import FIRST, edits, look, units_of, write_and_format
+from tests.support.faulty_disk import UnsyncedDisk
+
+
+@pytest.mark.parametrize("is_accepted", [False, True], ids=["pending", "accepted"])
+def test_formatting_that_goes_along_is_asked_about_and_its_accepted_edits_are_counted(
+    tmp_path: Path, *, is_accepted: bool
+) -> None:
+    (tmp_path / "f.py").write_bytes(FIRST)
+    with Workspace.init(tmp_path, UnsyncedDisk()) as workspace:
+        workspace.record_changes(EXTERNAL_CALL)
+        workspace.hooks.note_turn(TurnInfo(session="c", began=0, prompt="do it"), has_begun=True)
+        write_and_format(workspace)
+        look(workspace, "turn's end")
+        if is_accepted:
+            for view in edits(workspace):
+                workspace.decide(Action.ACCEPT, units_of(view), who="me")
+        found = workspace.review.select(Action.REJECT, Selection(units=(Unit(Seq(1), 1),)))
+        planned = workspace.decide(Action.REJECT, [*found.units], who="me", dry_run=True)
+        words = "This rejects 2 edits"
+        words += ", 2 of them accepted: hunks 1:1 2:1." if is_accepted else "."
+        assert question(found, planned, workspace.history.edit) == (
+            f"{words} Would also reject 2:1, which depends on it."
+            " Nothing was decided yet: reject it once more to go ahead."
+        )

@@ -45,9 +45,8 @@ def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, 
     with invocation.workspace() as workspace:
         named = [path_named(workspace, path) for path in paths] or None
         with showing_progress(workspace, LOOKING):
-            # A user who names the owner knows; otherwise agents at work may have made some of the changes.
-            is_said = bool(agent or conversation)
-            found = (workspace.record_changes if is_said else workspace.hooks.notice)(info, named)
+            # A user who names the agent knows; otherwise agents at work may have made some of the changes.
+            found = (workspace.record_changes if agent else workspace.hooks.notice)(info, named)
         if as_json:
             from cli.json_shapes.snapshots import recorded_shape
             from objstore import json_line

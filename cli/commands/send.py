@@ -40,6 +40,7 @@ def send(*, numbers: tuple[int, ...], session: str, to_any: bool, as_json: bool)
             if chosen:
                 workspace.comments.address(chosen, conversation, who=reviewer())
         if workspace.messages.sending != "automatic":
+            workspace.review.require_person()
             workspace.messages.release()
         waiting = workspace.comments.unsent()
         if as_json:

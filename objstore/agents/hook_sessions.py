@@ -16,7 +16,7 @@ from objstore.disk.fs.disk import reaching
 from objstore.disk.fs.processes import MACHINE, Processes, ProcessName
 from objstore.disk.fs.writer_lock import WriterLock
 from objstore.disk.witnesses.remarks import HEARD, add_remark
-from objstore.model.basic_types import MAX_INT
+from objstore.model.basic_types import MAX_INT, RESERVED_CONVERSATIONS, Origin
 from objstore.model.results import CallInfo, TurnInfo
 from objstore.model.views import EditFilter, EditView
 from objstore.review.calls.agent_files import texts_of
@@ -34,7 +34,7 @@ from objstore.review.calls.open_calls import (
 )
 from objstore.storage.transaction.journal import Journal
 from objstore.values.clock import now
-from objstore.values.errors import CasError, DiskFull, PathError
+from objstore.values.errors import CasError, ConversationReserved, DiskFull, PathError
 from objstore.values.fastclass import replace
 
 if TYPE_CHECKING:
@@ -359,8 +359,11 @@ class HookSessions:
         """Record what changed: as the change of the open call that made it, or as `otherwise` if no call can have.
 
         A change that some call may have made, but none is known to have made, is unattributed. `paths`:
-        only these files, and what is below these folders. Raises what `begin` and paths raise.
+        only these files, and what is below these folders. Raises ConversationReserved, and what `begin` and paths
+        raise.
         """
+        if otherwise.conversation in RESERVED_CONVERSATIONS and otherwise.origin is not Origin.EXTERNAL:
+            raise ConversationReserved(otherwise.conversation)
         with self._locked(None):  # no agent waits for this
             open_calls = self._calls()
             if paths is not None and any(call.is_over for call in open_calls.values()):

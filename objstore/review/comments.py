@@ -202,7 +202,12 @@ def _added(journal: Journal, place: Callable[[], _Place], text: str, *, who: str
 def _recorded(
     journal: Journal, about: Callable[[], tuple[_Place, int]], text: str, *, who: str, conversation: str
 ) -> CommentView:
-    """Record a comment; `about`: returns its place and the comment that it answers, called with the lock held."""
+    """Record a comment; `about`: returns its place and the comment that it answers, called with the lock held.
+
+    Where a person lets agents decide, a comment from inside an agent's shell says so.
+    """
+    if journal.decider.agent and not conversation:
+        who = f"{who} (in the shell of {journal.decider.agent})".lstrip()
 
     def recorded() -> int:
         with journal.writing(may_use_reserve=True) as batch:

@@ -19,26 +19,29 @@ __all__ = ["Comments"]
 class Comments(Role):
     """Comment on lines and hunks, and track the state of each comment.
 
-    A comment follows its lines through later edits and decisions. Its number names it.
+    A comment follows its lines through later edits and decisions. Its number names it. What it says is a person's word,
+    which agents are sent as such, so inside an agent's shell only answers of that agent's are recorded.
     """
 
     def add_to_units(self, units: Sequence[Unit], text: str, *, who: str = "") -> CommentView:
         """Record a comment on units of edits, in one file or several.
 
-        Raises NoSuchName, EditExpired, HistoryBroken, and as Call.commit.
+        Raises AgentDecides, NoSuchName, EditExpired, HistoryBroken, and as Call.commit.
         """
         from objstore.review import comments
 
+        self.require_person()
         return comments.add_to_units(self._journal, units, text, who=who)
 
     def add_to_lines(self, path: str, lines: tuple[int, int] = (0, 0), *, text: str, who: str = "") -> CommentView:
         """Record a comment on lines of a file, from the first to the last, from 1; (0, 0): on the file as a whole.
 
-        Raises NoSuchName, LineMissing, FileChanged if the file on disk is not as recorded, HistoryBroken, and what
-        path lookups and Call.commit raise.
+        Raises AgentDecides, NoSuchName, LineMissing, FileChanged if the file on disk is not as recorded, HistoryBroken,
+        and what path lookups and Call.commit raise.
         """
         from objstore.review import comments
 
+        self.require_person()
         return comments.add_to_lines(self._journal, path, lines, text, who=who)
 
     def answer(
@@ -46,11 +49,13 @@ class Comments(Role):
     ) -> CommentView:
         """Record an answer to a comment, and return the comment.
 
-        `conversation`: of the agent, if it is `by_agent`; "": the one that the comment was sent to. Raises NoSuchName,
-        and what Call.commit raises.
+        `conversation`: of the agent, if it is `by_agent`; "": the one that the comment was sent to. Raises AgentDecides
+        if it is not, NoSuchName, and what Call.commit raises.
         """
         from objstore.review import comments
 
+        if not by_agent:
+            self.require_person()
         return comments.add_answer(
             self._journal, number, text, who=who, conversation=conversation if by_agent else "", by_agent=by_agent
         )
@@ -111,8 +116,9 @@ class Comments(Role):
     def address(self, numbers: Iterable[int], conversation: str = "", *, who: str = "") -> list[CommentView]:
         """Address comments to a conversation ("": the agent that works next), sent before or not, and return them.
 
-        Raises NoSuchName with nothing recorded, and what Call.commit raises.
+        Raises AgentDecides, NoSuchName with nothing recorded, and what Call.commit raises.
         """
         from objstore.review import comments
 
+        self.require_person()
         return comments.address(self._journal, numbers, conversation or comments.ANY_AGENT, who=who)

@@ -58,8 +58,11 @@ class Transfer(Role):
         """Record the edits in mcpdiff's history in the folder `history` for this workspace's files; no file is written.
 
         `origin`: the workspace's path when that history was written (None: its current path). `partly`: import what can
-        be imported even if something can't. Raises FileMissing, HistoryBroken, and what Call.commit raises.
+        be imported even if something can't. Its decisions count, so only a person imports it. Raises AgentDecides,
+        FileMissing, HistoryBroken, and what Call.commit raises.
         """
+        if not dry_run:
+            self.require_person()
         from objstore.upkeep.transfer.mcpdiff_import import import_mcpdiff_history
 
         return import_mcpdiff_history(self._journal, history, origin=origin, partly=partly, dry_run=dry_run)

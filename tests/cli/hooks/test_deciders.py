@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from objstore import Decision, SettingChange, Workspace
+from objstore import Decision, Origin, SettingChange, Status, Workspace
 from tests.support.client_process import ClientProcess
 from tests.support.command_runner import PROGRAM, CommandRunner
 from tests.support.hooked_agents import hook
@@ -31,6 +31,11 @@ DECISIONS = (
     ("config", "set", "review.by_agents", "mark"),
     ("config", "unset", "review.accept"),
     ("comment", "--resolve", "1"),
+    ("comment", "1", "-m", "fine"),
+    ("comment", "a.txt:2", "-m", "fine"),
+    ("comment", "--reply", "1", "-m", "fine"),
+    ("send", "1", "--any"),
+    ("import", "mcpdiff", "."),
     ("restore", "a.txt@1^"),
     ("amend", "1", "--from", "other.txt"),
     ("gc",),
@@ -50,6 +55,7 @@ def runner(tmp_path: Path) -> CommandRunner:
     """Return a workspace with a pending edit of an agent's, an accepted one, and a comment."""
     folder = tmp_path / "ws"
     folder.mkdir()
+    (folder / ".mcp" / "edit_history" / "logs").mkdir(parents=True)
     runner = CommandRunner(folder)
     (folder / "a.txt").write_text("one\ntwo\n")
     (folder / "other.txt").write_text("other\n")
@@ -113,6 +119,31 @@ def test_marked_decision_names_the_client_until_it_is_made_elsewhere(
         ("accept", "script", "claude-code"),
         ("undo", "script", ""),
     ]
+
+
+def test_comment_inside_a_shell_that_may_decide_names_the_client(runner: CommandRunner, client: ClientProcess) -> None:
+    runner.done("config", "set", "review.by_agents", "mark")
+    assert client.cas("comment", "1", "-m", "fine").status == 0
+    assert "(in the shell of claude-code)" in runner.done("comment").text
+
+
+def test_held_messages_are_sent_by_a_person_alone(runner: CommandRunner, client: ClientProcess) -> None:
+    runner.done("config", "set", "review.send", "manual")
+    refused = client.cas("send")
+    assert (refused.status, "a person decides" in refused.said) == (1, True), refused
+    assert "why?" not in client.event("UserPromptSubmit", prompt="next").text
+    runner.done("send")
+    assert "why?" in client.event("UserPromptSubmit", prompt="more").text
+
+
+def test_what_a_shell_records_under_any_conversation_awaits_review(
+    runner: CommandRunner, client: ClientProcess
+) -> None:
+    (runner.folder / "a.txt").write_text("one\nAGAIN\n")
+    assert client.cas("record", "--conversation", "mine").status == 0
+    with runner.workspace() as workspace:
+        (edit,) = [view for view in workspace.history.edits() if view.seq > 1]
+    assert (edit.edit.origin, edit.status) == (Origin.AGENT, Status.PENDING)
 
 
 def test_mark_counts_only_as_a_person_set_it(runner: CommandRunner, client: ClientProcess) -> None:

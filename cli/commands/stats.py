@@ -7,7 +7,6 @@ import click
 
 from cli.app.invocation import Invocation, command, json_option
 from cli.render.status import counted
-from cli.screen.progress import COUNTING, showing_progress
 from cli.screen.terminal import Screen, shown_name, write
 from cli.search.candidates import names
 from objstore import date_of
@@ -49,7 +48,7 @@ def stats(*, folder: str | None, path: str | None, force: bool, as_json: bool) -
         return
     if path is not None or force:
         raise click.UsageError(f"{'--force' if path is None else '--file'} needs --svg.")
-    with invocation.workspace() as workspace, showing_progress(workspace, COUNTING):
+    with invocation.workspace() as workspace:
         found = workspace.history.stats()
     if as_json:
         from cli.json_shapes.store import stats_shape
@@ -58,8 +57,6 @@ def stats(*, folder: str | None, path: str | None, force: bool, as_json: bool) -
         write([json_line(stats_shape(found))])
     else:
         write(_stats_text(found, invocation.screen()), paged=True)
-    if found.damage is not None:
-        raise found.damage
 
 
 def _stats_text(found: "StoreStats", screen: Screen) -> Iterator[bytes]:
@@ -71,14 +68,10 @@ def _stats_text(found: "StoreStats", screen: Screen) -> Iterator[bytes]:
         "edits": f"{found.edit_count} ({edits}) in {counted(found.conversations, 'conversation')}",
         "decisions": f"{found.decisions}",
         "rolled back": f"{found.voids}" if found.voids else "",
-        "blobs": f"{found.blobs}, {found.blob_bytes} bytes, stored in {found.stored_blob_bytes} ({saved:.1f} to 1)"
-        if found.damage is None
-        else "unknown: some are damaged",
+        "blobs": f"{found.blobs}, {found.blob_bytes} bytes, stored in {found.stored_blob_bytes} ({saved:.1f} to 1)",
         "records": f"{found.record_bytes} bytes",
         "segments": f"{found.segments}, {found.segment_bytes} bytes",
-        "chain depths": " ".join(f"{depth}:{number}" for depth, number in found.depths.items())
-        if found.damage is None
-        else "",
+        "chain depths": " ".join(f"{depth}:{number}" for depth, number in found.depths.items()),
     }
     for name, fact in facts.items():
         if fact:
@@ -86,8 +79,7 @@ def _stats_text(found: "StoreStats", screen: Screen) -> Iterator[bytes]:
     if found.minutes:
         yield screen.line()
         yield from chart({at: activity.edits for at, activity in found.minutes.items()}, "edits", screen)
-        if found.damage is None:
-            yield from chart({at: activity.stored_bytes for at, activity in found.minutes.items()}, "bytes", screen)
+        yield from chart({at: activity.stored_bytes for at, activity in found.minutes.items()}, "bytes", screen)
     tools = {
         name or "(no tool: changes from outside)": (count.edits, count.added, count.removed)
         for name, count in found.tools.items()

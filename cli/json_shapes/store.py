@@ -138,18 +138,17 @@ def segment_shape(view: "SegmentView") -> dict[str, Json]:
 
 
 def stats_shape(found: "StoreStats") -> dict[str, Json]:
-    """Return the store in numbers; null for what is unknown because of damage."""
-    is_whole = found.damage is None
+    """Return the store in numbers."""
     return {
         "edits": {status.value: number for status, number in found.edits.items()},
         "conversations": found.conversations,
         "decisions": found.decisions,
         "voids": found.voids,
         "blobs": {
-            "count": found.blobs if is_whole else None,
-            "bytes": found.blob_bytes if is_whole else None,
-            "stored_bytes": found.stored_blob_bytes if is_whole else None,
-            "depths": {str(depth): number for depth, number in found.depths.items()} if is_whole else None,
+            "count": found.blobs,
+            "bytes": found.blob_bytes,
+            "stored_bytes": found.stored_blob_bytes,
+            "depths": {str(depth): number for depth, number in found.depths.items()},
         },
         "record_bytes": found.record_bytes,
         "segments": {"count": found.segments, "bytes": found.segment_bytes},
@@ -165,7 +164,7 @@ def stats_shape(found: "StoreStats") -> dict[str, Json]:
             {
                 "time": minute * 60_000_000,
                 "edits": activity.edits,
-                "bytes": activity.stored_bytes if is_whole else None,
+                "bytes": activity.stored_bytes,
             }
             for minute, activity in found.minutes.items()
         ],

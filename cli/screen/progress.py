@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CHECKING",
-    "COUNTING",
     "DECIDING",
     "LOOKING",
     "REPLAYING",
@@ -49,9 +48,6 @@ CHECKING: Final = {"blobs": "checking", "documents": "replaying"}
 
 REPLAYING: Final = {"documents": "replaying"}
 """Progress words of net changes."""
-
-COUNTING: Final = {"bytes": "counting"}
-"""Progress words of statistics."""
 
 
 class Progress:

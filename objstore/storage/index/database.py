@@ -53,7 +53,7 @@ SqliteError: TypeAlias = sqlite3.DatabaseError | UnicodeDecodeError
 SQLITE_ERRORS: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What a database that can't be opened raises: SQLite's description of a damaged schema may not be UTF-8."""
 
-SCHEMA_VERSION: Final = 31
+SCHEMA_VERSION: Final = 32
 BUSY_SECONDS: Final = 10
 _POLL_SECONDS: Final = 0.0005
 _PRIMARY: Final = 0xFF
@@ -96,7 +96,8 @@ CREATE TABLE edits (
     seq INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, document INTEGER, conversation TEXT,
     call INTEGER, status TEXT, units TEXT, whole INTEGER, reasons BLOB,
     added INTEGER, removed INTEGER, void INTEGER, marks INTEGER,
-    time INTEGER, before BLOB, after BLOB, expired INTEGER, turn INTEGER, owner TEXT, session INTEGER, checksum BLOB
+    time INTEGER, before BLOB, after BLOB, expired INTEGER, turn INTEGER, owner TEXT, session INTEGER, tool TEXT,
+    checksum BLOB
 );
 CREATE INDEX edits_by_document ON edits (document, seq);
 CREATE INDEX edits_by_conversation ON edits (conversation, call);
@@ -128,10 +129,10 @@ CREATE TABLE decisions (
 CREATE INDEX decisions_of_git ON decisions (number) WHERE git;
 CREATE TABLE snapshots (
     number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, root BLOB, baseline INTEGER, expired INTEGER,
-    checksum BLOB
+    time INTEGER, checksum BLOB
 );
 CREATE TABLE pins (
-    number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, expired INTEGER, checksum BLOB
+    number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, expired INTEGER, time INTEGER, checksum BLOB
 );
 CREATE TABLE turns (
     number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, time INTEGER, session INTEGER,
@@ -155,7 +156,7 @@ CREATE INDEX settings_by_name ON settings (name, number);
 CREATE TABLE cautions (number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER);
 CREATE TABLE expiries (number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, time INTEGER, reason TEXT);
 CREATE TABLE decided (document INTEGER, number INTEGER, PRIMARY KEY (document, number)) WITHOUT ROWID;
-CREATE TABLE totals (blobs INTEGER);
+CREATE TABLE totals (blobs INTEGER, voids INTEGER);
 CREATE TABLE file_stats (
     path BLOB PRIMARY KEY, inode INTEGER, size INTEGER, mtime INTEGER, ctime INTEGER, blob BLOB, checksum BLOB
 ) WITHOUT ROWID;
@@ -166,11 +167,11 @@ CREATE TABLE clean_until (edit INTEGER, decision INTEGER, voided INTEGER, folder
 SUMS: Final = {
     "blobs": "row_checksum('blobs', id, segment, offset, size, depth)",
     "edits": "row_checksum('edits', seq, id, segment, offset, document, conversation, call, status, units, whole, "
-    "reasons, added, removed, void, marks, time, before, after, expired, turn, owner, session)",
+    "reasons, added, removed, void, marks, time, before, after, expired, turn, owner, session, tool)",
     "documents": "row_checksum('documents', id, path, blob, mode, edits, decisions)",
     "decisions": "row_checksum('decisions', number, id, segment, offset, takes_back, before, void, time, expired, git)",
-    "pins": "row_checksum('pins', number, id, segment, offset, expired)",
-    "snapshots": "row_checksum('snapshots', number, id, segment, offset, root, baseline, expired)",
+    "pins": "row_checksum('pins', number, id, segment, offset, expired, time)",
+    "snapshots": "row_checksum('snapshots', number, id, segment, offset, root, baseline, expired, time)",
     "turns": "row_checksum('turns', number, id, segment, offset, time, session, conversation, client, model, prompt)",
     "sessions": "row_checksum('sessions', number, name)",
     "comments": "row_checksum('comments', number, id, segment, offset, time, document, answers, conversation, state, "

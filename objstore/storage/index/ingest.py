@@ -209,6 +209,7 @@ class LogIngest:
             edit.turn,
             edit.conversation,
             self._session_of_edit(edit),
+            edit.tool,
         )
         self._count(edit.document, edit=edit.seq)
         self._calls[edit.conversation] = max(edit.call, self._calls.get(edit.conversation, 0))
@@ -375,6 +376,7 @@ class LogIngest:
                 self._set_tip(edit.document, edit.source or edit.path, edit.before)
         if void.decision and not is_decision_last:
             self._void_decision(void.decision)
+        self._db.execute("UPDATE totals SET voids = voids + 1")
 
     def _follows(self, decision: int, seq: Seq) -> bool:
         """Return whether a decision was recorded after an edit; false if one of them does not exist."""
@@ -517,11 +519,11 @@ class LogIngest:
 
     def _take_snapshot(self, snapshot: Snapshot, name: RecordId, place: Place) -> None:
         is_baseline = not snapshot.who and snapshot.path is None
-        self._insert("snapshots", snapshot.number, name, *place, snapshot.root, int(is_baseline), 0)
+        self._insert("snapshots", snapshot.number, name, *place, snapshot.root, int(is_baseline), 0, snapshot.time)
         self._db.execute(BASELINE_NOTED)
 
     def _take_pin(self, pin: Pin, name: RecordId, place: Place) -> None:
-        self._insert("pins", pin.number, name, *place, 0)
+        self._insert("pins", pin.number, name, *place, 0, pin.time)
 
     def _take_expiry(self, expiry: Expiry, name: RecordId, place: Place) -> None:
         row = (name, place.segment, place.offset, expiry.time, expiry.reason)

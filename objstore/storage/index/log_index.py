@@ -37,6 +37,7 @@ from objstore.storage.index.queries.document_queries import DocumentQueries, Fol
 from objstore.storage.index.queries.holder_queries import HolderQueries
 from objstore.storage.index.queries.record_queries import DecisionQueries, EditQueries
 from objstore.storage.index.queries.stat_queries import CleanFolder, JournalPosition, StatQueries
+from objstore.storage.index.queries.total_queries import TotalQueries
 from objstore.storage.index.queries.turn_queries import (
     CautionQueries,
     CommentQueries,
@@ -105,6 +106,7 @@ class Index:
         self.folders: Final = FolderQueries(self._db)
         self.history: Final = HistoryQueries(self._db, self.numbers, self.decisions)
         self.stats: Final = StatQueries(self._db)
+        self.totals: Final = TotalQueries(self._db)
         self.checks: Final = DatabaseChecks(self._db, self.stats)
         with IndexErrors("" if file is None else file.path):
             self._open()
@@ -444,7 +446,7 @@ class Index:
         begin = self._log.store, *self._log.first
         self._db.execute("INSERT INTO position VALUES (?, ?, ?, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL)", begin)
         self._db.executemany("INSERT INTO generations VALUES (?, ?)", self._log.files.generations().items())
-        self._db.execute("INSERT INTO totals VALUES (0)")
+        self._db.execute("INSERT INTO totals VALUES (0, 0)")
         self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     @contextmanager

@@ -32,7 +32,6 @@ __all__ = [
     "RawFrame",
     "SegmentHeader",
     "StoreId",
-    "all_frames",
     "committed",
     "declared_size",
     "encode_frame",
@@ -255,20 +254,6 @@ def raw_frames(read: Callable[[int, int], bytes], key: FrameKey, start: int, end
             yield frame
         if gap is not None:
             yield gap
-
-
-def all_frames(read: Callable[[int, int], bytes], key: FrameKey, start: int, end: int) -> Iterator[RawFrame | Gap]:
-    """Yield the frames of a segment as `raw_frames` does; after damage, what is left of it, as `scan_windows` does."""
-    for found in raw_frames(read, key, start, end):
-        if isinstance(found, Gap):
-            break
-        yield found
-        start = found.position + len(found.whole)
-    for left in scan_windows(read, key, start, end):
-        if isinstance(left, Gap):
-            yield left
-        else:
-            yield RawFrame(left.offset, left.kind, left.begins, left.commits, read(left.offset, left.end - left.offset))
 
 
 def is_intact(key: FrameKey, whole: bytes) -> bool:

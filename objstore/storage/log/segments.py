@@ -22,7 +22,6 @@ from objstore.storage.log.frames import (
     RawFrame,
     SegmentHeader,
     StoreId,
-    all_frames,
     committed,
     declared_size,
     encode_frame,
@@ -152,17 +151,6 @@ class Log:
                 raise StoreDamaged(place.segment, place.position, "the segment has been rewritten since")
             with self.files.kept_open(place.segment, place.generation) as fd:
                 place = yield from self._groups_in(fd, place)
-
-    def frames_before(self, end: Place) -> Iterator[tuple[int, RawFrame | Gap]]:
-        """Yield each frame before `end` with the number of its segment, and a Gap for damaged bytes.
-
-        Raises StoreDamaged if the disk can't read the bytes.
-        """
-        for number in range(self.first.segment, end.segment + 1):
-            with self.files.kept_open(number, self.files.generation(number)) as fd:
-                size = end.position if number == end.segment else os.fstat(fd).st_size
-                for found in all_frames(_reader(fd, number), self.key, SEGMENT_HEADER_SIZE, size):
-                    yield number, found
 
     def raw_frames(self, start: Place, end: int | None = None) -> Iterator[RawFrame]:
         """Yield the frames of a segment from `start` on, of the generation that it is in.

@@ -2,21 +2,18 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from sys import intern
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
-from objstore.model.basic_types import DocumentId, Status
-from objstore.model.canonical_msgpack import unpack
-from objstore.model.ids import RecordId, record_id
+from objstore.model.basic_types import Status
+from objstore.model.ids import RecordId
 from objstore.model.records import Record
 from objstore.storage.index.ingest import decoded
-from objstore.storage.log.blob_codec import Encoding, parse_blob_header
-from objstore.storage.log.frames import FRAME_HEADER_SIZE, FrameKind, RawFrame
+from objstore.storage.index.queries.total_queries import EditTotal
+from objstore.storage.log.frames import SEGMENT_HEADER_SIZE, FrameKind
 from objstore.storage.log.segment_files import GENERATION
 from objstore.storage.transaction.journal import Journal
-from objstore.values.errors import RecordInvalid, StoreDamaged
-from objstore.values.fastclass import field, value, variable
+from objstore.values.fastclass import value
 
 __all__ = [
     "Activity",
@@ -29,9 +26,6 @@ __all__ = [
     "segments",
     "stats",
 ]
-
-_MINUTE: Final = 60_000_000
-"""Microseconds."""
 
 
 @value
@@ -84,14 +78,13 @@ class StoreStats:
     blobs: int
     blob_bytes: int  # of all blobs when decoded
     stored_blob_bytes: int  # of their frames
-    record_bytes: int  # of the records' frames
+    record_bytes: int  # of the records' frames, and of second frames of blobs
     segments: int
     segment_bytes: int
     depths: Mapping[int, int]  # number of blobs by depth; 0: keyframes
     tools: Mapping[str, ChangeCount]
     files: Mapping[str, ChangeCount]  # by the path that each has now
     minutes: Mapping[int, Activity]  # by minutes since 1970-01-01 UTC, ascending, without empty ones
-    damage: StoreDamaged | None  # why not all blobs and bytes are counted; None: they are
 
 
 def records(journal: Journal) -> Iterator[RecordView]:
@@ -129,83 +122,10 @@ def segments(journal: Journal) -> list[SegmentView]:
     ]
 
 
-class _EditLines(NamedTuple):
-    """What the statistics say of one edit."""
-
-    tool: str
-    document: DocumentId
-    time: int
-    added: int
-    removed: int
-
-
-@variable
-class _Tally:
-    """The counts of one pass through the log."""
-
-    blobs: int = 0
-    blob_bytes: int = 0
-    stored: Counter[int] = field(default_factory=Counter)  # bytes by FrameKind
-    depths: Counter[int] = field(default_factory=Counter)
-    edits: dict[int, _EditLines] = field(default_factory=dict)
-    decisions: int = 0
-    voids: int = 0
-    minute_edits: Counter[int] = field(default_factory=Counter)
-    minute_bytes: Counter[int] = field(default_factory=Counter)
-
-    group_bytes: int = 0  # of the frames of the present group so far
-    group_time: int = 0  # of the last record of the present group; 0: it has none so far
-    last: bytes | None = None  # the id of the last record
-    damage: StoreDamaged | None = None  # the first one found
-
-    def take_frame(self, frame: RawFrame, segment: int) -> None:
-        """Count a frame, in the order of the log. Raises StoreDamaged."""
-        size = len(frame.whole)
-        self.stored[frame.kind] += size
-        self.group_bytes += size
-        payload = frame.whole[FRAME_HEADER_SIZE:]
-        if frame.kind == FrameKind.BLOB:
-            header = parse_blob_header(payload)
-            self.blobs += 1
-            # A large blob's bytes are in its chunks, which are counted as blobs of their own.
-            self.blob_bytes += 0 if header.encoding is Encoding.CHUNKED else header.size
-            self.depths[header.depth] += 1
-        else:
-            try:
-                self.take(unpack(payload))
-            except (RecordInvalid, LookupError, TypeError, ValueError) as error:
-                raise StoreDamaged(segment, frame.position, f"not a record: {error}") from error
-            self.last = record_id(payload)
-        if frame.commits:
-            self.minute_bytes[self.group_time // _MINUTE] += self.group_bytes
-            self.group_bytes = self.group_time = 0
-
-    def take(self, fields: Mapping[str, Any]) -> None:
-        """Count a record, of which only the counted fields are decoded: that it is well-formed was checked at ingest.
-
-        Raises ValueError if the record does not follow the one before it.
-        """
-        if fields.get("previous") != self.last:
-            raise self.damage or ValueError("it does not follow the one before it")
-        self.group_time = fields["time"]
-        match fields["kind"]:
-            case "edit":
-                added, removed = fields.get("lines", (0, 0))
-                edit = _EditLines(intern(fields["tool"]), fields["document"], fields["time"], added, removed)
-                self.edits[fields["seq"]] = edit
-            case "decision":
-                self.decisions += 1
-            case "void":
-                self.voids += 1
-                self.decisions -= bool(fields["decision"])
-                for seq in fields["edits"]:
-                    self.edits.pop(seq, None)
-
-
 def stats(journal: Journal) -> StoreStats:
-    """Return the statistics of the store. Voided records count as never made, except for their bytes.
+    """Return the statistics of the store, as its index sums them up. Voided records count only with their bytes.
 
-    Raises StoreDamaged if a record can't be read; if only blobs can't be read, the rest is counted.
+    Raises StoreDamaged if a record that ends a minute can't be read; only fsck looks for other damage.
     """
     # In one state of the index: what other processes record meanwhile is in the log before it is in the index.
     with journal.store.index.still():
@@ -214,41 +134,49 @@ def stats(journal: Journal) -> StoreStats:
 
 def _stats(journal: Journal) -> StoreStats:
     log, index = journal.store.log, journal.store.index
-    tally, size = _Tally(), log.files.total_bytes()
-    for segment, found in log.frames_before(journal.store.end):
-        if isinstance(found, RawFrame):
-            tally.take_frame(found, segment)
-            if found.commits:
-                journal.progress("bytes", sum(tally.stored.values()), size)
-        elif tally.damage is None:
-            tally.damage = StoreDamaged(segment, found.offset, found.reason)
-    if tally.last != journal.store.last_record:
-        raise tally.damage or journal.store.end.damaged("the last record is missing")
-    tally.minute_edits.update(edit.time // _MINUTE for edit in tally.edits.values())
-    minutes = sorted((set(tally.minute_edits) | set(tally.minute_bytes)) - {0})
-    tools: dict[str, list[_EditLines]] = {}
-    files: dict[DocumentId, list[_EditLines]] = {}
-    for edit in tally.edits.values():
-        tools.setdefault(edit.tool, []).append(edit)
-        files.setdefault(edit.document, []).append(edit)
+    edits, depths = index.totals.edits(), index.totals.blobs()
+    by_minute = _bytes_by_minute(journal)
+    in_minutes = Counter[int]()
+    for made in edits:
+        in_minutes[made.minute] += made.edits
+    stored = sum(each.stored for each in depths)
+    recorded = sum(_end_in(journal, number) - SEGMENT_HEADER_SIZE for number in log.files.numbers())
     return StoreStats(
         edits=index.edits.counts(),
         edit_count=index.edits.count(),
-        decisions=tally.decisions,
-        voids=tally.voids,
+        decisions=index.totals.decisions(),
+        voids=index.totals.voids(),
         conversations=index.edits.conversation_count(),
-        blobs=tally.blobs,
-        blob_bytes=tally.blob_bytes,
-        stored_blob_bytes=tally.stored[FrameKind.BLOB],
-        record_bytes=tally.stored[FrameKind.RECORD],
+        blobs=sum(each.blobs for each in depths),
+        blob_bytes=sum(each.size for each in depths),
+        stored_blob_bytes=stored,
+        record_bytes=recorded - stored,
         segments=len(log.files.numbers()),
         segment_bytes=log.files.total_bytes(),
-        depths=dict(sorted(tally.depths.items())),
-        tools={tool: _count(made) for tool, made in sorted(tools.items())},
-        files=_file_counts(journal, files),
-        minutes={at: Activity(tally.minute_edits[at], tally.minute_bytes[at]) for at in minutes},
-        damage=tally.damage,
+        depths={each.depth: each.blobs for each in depths},
+        tools=_counts(edits, lambda made: made.tool),
+        files=_counts(edits, lambda made: os.fsdecode(made.path)),
+        minutes={at: Activity(in_minutes[at], by_minute[at]) for at in sorted({*in_minutes, *by_minute})},
     )
+
+
+def _bytes_by_minute(journal: Journal) -> Counter[int]:
+    """Return how many of the log's bytes were recorded in each minute."""
+    found: Counter[int] = Counter()
+    segment, before = 0, 0
+    for minute, place in journal.store.index.totals.last_of_each_minute():
+        if place.segment != segment:
+            segment, before = place.segment, SEGMENT_HEADER_SIZE
+        end = journal.store.log.read(place).end % GENERATION
+        found[minute] += end - before
+        before = end
+    return found
+
+
+def _end_in(journal: Journal, segment: int) -> int:
+    """Return where the known log ends in a segment."""
+    end = journal.store.end
+    return end.position if segment == end.segment else journal.store.log.files.size(segment)
 
 
 def growth(journal: Journal, count: int) -> list[tuple[int, int]]:
@@ -266,15 +194,14 @@ def growth(journal: Journal, count: int) -> list[tuple[int, int]]:
     return [(time, before[place.segment] + place.position) for time, place in spread if place.segment in before]
 
 
-def _file_counts(journal: Journal, files: Mapping[DocumentId, list[_EditLines]]) -> dict[str, ChangeCount]:
-    # Two documents may have had the same path at different times.
-    by_path: dict[str, list[_EditLines]] = {}
-    for document, made in files.items():
-        by_path.setdefault(os.fsdecode(journal.store.index.documents.tip(document).path), []).extend(made)
-    return {path: _count(made) for path, made in sorted(by_path.items())}
-
-
-def _count(made: list[_EditLines]) -> ChangeCount:
-    return ChangeCount(
-        edits=len(made), added=sum(edit.added for edit in made), removed=sum(edit.removed for edit in made)
-    )
+def _counts(made: Iterable[EditTotal], name: Callable[[EditTotal], str]) -> dict[str, ChangeCount]:
+    """Return the sums of all edits with one name, by this."""
+    found: dict[str, tuple[int, int, int]] = {}
+    for each in made:
+        key = name(each)
+        edits, added, removed = found.get(key, (0, 0, 0))
+        found[key] = edits + each.edits, added + each.added, removed + each.removed
+    return {
+        key: ChangeCount(edits=edits, added=added, removed=removed)
+        for key, (edits, added, removed) in sorted(found.items())
+    }

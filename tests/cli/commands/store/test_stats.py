@@ -101,19 +101,11 @@ def test_options_of_plots_need_a_folder(runner: CommandRunner) -> None:
 # ---- progress
 
 
-@pytest.mark.parametrize(
-    ("words", "report"),
-    [
-        (["stats"], rb"counting \[[#.]{24}\] [\d,.]+ \w* ?of [\d,.]+ "),
-        (["diff"], rb"replaying \[[#.]{24}\] \d of 3 documents"),
-        (["diff", "--stat"], rb"replaying \[[#.]{24}\] \d of 3 documents"),
-    ],
-)
-def test_what_reads_all_of_a_long_history_shows_its_progress(
-    runner: CommandRunner, words: list[str], report: bytes
-) -> None:
+@pytest.mark.parametrize("words", [["diff"], ["diff", "--stat"]])
+def test_what_replays_many_files_shows_its_progress(runner: CommandRunner, words: list[str]) -> None:
     for name in ("a", "b", "c"):
         runner.write(name, b"1\n")
+    report = rb"replaying \[[#.]{24}\] \d of 3 documents"
     _, shown = with_progress(*words, folder=runner.folder, patience=0)
     assert re.search(rb"\r\x1b\[K" + report, shown), shown
     assert re.search(report, with_progress(*words, folder=runner.folder, patience=3600)[1]) is None

@@ -56,6 +56,20 @@ class KnownStates:
             return None, None
         return None, entry.state
 
+    def baseline_state(self, path: bytes) -> FileState | ExcludedEntry | None:
+        """Return the known state of a file that has no document, as `known_state_of` does."""
+        if self._root is None:
+            return ExcludedEntry(path)
+        if self._store.ever_at(path):
+            return None
+        folder, entry = b"", None
+        for name in path.split(b"/"):
+            entry = self.entries(folder).get(name)
+            if not isinstance(entry, TreeEntry):
+                return entry  # the baseline has nothing there, or leaves the path or a folder above it out
+            folder = joined(folder, name)
+        return entry.state if isinstance(entry, TreeEntry) else None
+
     def is_excluded_from_baseline(self, path: bytes) -> bool:
         """Return whether the baseline leaves out a path, or a folder above it, that existed when it was taken."""
         if self._store.ever_at(path):

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from objstore.disk.file_changes.apply import FileStep
 from objstore.disk.fs.confined_path import FileOnDisk, ResolvedPath, missing_at
@@ -64,7 +64,14 @@ from objstore.values.errors import (
 from objstore.values.fastclass import variable
 from objstore.worktree.mounts import require_mounted
 
+if TYPE_CHECKING:
+    from objstore.model.tree import ExcludedEntry
+    from objstore.worktree.baseline import KnownStates
+
 __all__ = ["Call", "open_call"]
+
+_FEW: Final = 3
+"""Files without a document up to which each is looked up alone, without reading a whole folder of the baseline."""
 
 _CONTENT_OPERATIONS: Final = frozenset({Operation.CREATE, Operation.REPLACE, Operation.EDIT})
 
@@ -101,6 +108,8 @@ class Call:
         self._external: list[Change] = []
         self._lineages: dict[int, Change] = {}  # by id() of a change: the change that began its document
         self._names: dict[str, bytes] = {}  # canonical paths, by the paths that callers used
+        self._without_document = 0  # files without a document that were looked up so far
+        self._known: KnownStates | None = None  # the baseline's folders; None: nothing needed them so far
 
     # ---- reading
 
@@ -567,24 +576,37 @@ class Call:
 
     def _since_baseline(self, path: bytes, now: Version | None) -> list[Change]:
         """Return the changes since the baseline of a file without a document (empty: the baseline may lack it)."""
-        if self._journal.store.baseline() is None:
-            return []
         from objstore.model.tree import ExcludedEntry
-        from objstore.worktree.baseline import KnownStates, known_state_of
 
         try:
-            state = known_state_of(self._journal, path)
+            state = self._known_state(path)
             if isinstance(state, ExcludedEntry) or (state is None and now is None):
                 return []
             text = self._journal.store.text
             if is_other_kind(state, None if now is None else now.state):
                 parts = [external_change(path, None, state, None, text), external_change(path, None, None, now, text)]
             else:
-                folders = KnownStates(self._journal).new_folders(path) if state is None else 0
+                folders = self._known_states().new_folders(path) if state is None else 0
                 parts = [external_change(path, None, state, now, text, folders=folders)]
             return [change for change in parts if change is not None]
         except (*UNREADABLE, TreeInvalid):
             return []  # damage in the store is no reason to refuse a change of a file
+
+    def _known_state(self, path: bytes) -> "FileState | ExcludedEntry | None":
+        """Return what the baseline knows of a file without a document; for more than a few, read each folder once."""
+        from objstore.worktree.baseline import known_state_of
+
+        self._without_document += 1
+        if self._without_document <= _FEW:
+            return known_state_of(self._journal, path)
+        return self._known_states().baseline_state(path)
+
+    def _known_states(self) -> "KnownStates":
+        from objstore.worktree.baseline import KnownStates
+
+        if self._known is None:
+            self._known = KnownStates(self._journal)
+        return self._known
 
     def _may_be_replaced(self, resolved: ResolvedPath) -> bool:
         """Return whether a file may replace a folder: recorded edits created it, and this call has emptied it.

@@ -399,18 +399,26 @@ class Store:
         if cached is not None:
             self._cache.move_to_end(name)
             return cached
-        if self.size(name) > MAX_BLOB:
-            raise BlobTooLarge(name, self.size(name), MAX_BLOB)
-        content = self.read_once(name)
-        self.remember(name, content)
-        return content
+        found = self._stored_at(name)
+        if found.size > MAX_BLOB:
+            raise BlobTooLarge(name, found.size, MAX_BLOB)
+        return self._read(name, found.place)
 
     def size(self, name: BlobId) -> int:
         """Return the blob's size in bytes. Raises BlobMissing."""
+        return self._stored_at(name).size
+
+    def _stored_at(self, name: BlobId) -> BlobPlace:
         found = self.blob_place(name)
         if found is None:
             raise BlobMissing(name)
-        return found.size
+        return found
+
+    def _read(self, name: BlobId, place: Place) -> bytes:
+        """Return and cache the bytes of a blob that is not large and not cached, whose place is known."""
+        content = self.read_once(name, place)
+        self.remember(name, content)
+        return content
 
     def text(self, name: BlobId) -> bytes:
         """Return the text of the blob's state in a weave or diff: its bytes, or its large-file placeholder.
@@ -418,17 +426,24 @@ class Store:
         Raises BlobMissing, BlobDamaged, StoreDamaged.
         """
         content = self._cache.get(name)
-        if content is None and self.size(name) > MAX_BLOB:
-            return placeholder(name)
-        return text_of_state(self.blob(name), name)
+        if content is None:
+            found = self._stored_at(name)
+            if found.size > MAX_BLOB:
+                return placeholder(name)
+            content = self._read(name, found.place)
+        return text_of_state(content, name)
 
     def pieces(self, name: BlobId) -> Iterator[bytes]:
         """Yield the blob's bytes, whatever its size, each piece verified.
 
         Raises BlobMissing, BlobDamaged and StoreDamaged; after the last piece, if together they are not the blob.
         """
-        if self.size(name) <= MAX_BLOB:
-            yield self.blob(name)
+        content = self._cache.get(name)
+        if content is None:
+            found = self._stored_at(name)
+            content = self._read(name, found.place) if found.size <= MAX_BLOB else None
+        if content is not None:
+            yield content
             return
         from objstore.storage.log.blob_reader import joined_chunks
 
@@ -440,12 +455,18 @@ class Store:
 
         return read_chunks(name, self.log, self._place_of)
 
-    def read_once(self, name: BlobId) -> bytes:
-        """Return the bytes of a blob that is not large, as `blob` does, without caching them."""
+    def read_once(self, name: BlobId, place: Place | None = None) -> bytes:
+        """Return the bytes of a blob that is not large, as `blob` does, without caching them.
+
+        `place`: where it is stored, if the caller knows.
+        """
         from objstore.storage.log.blob_reader import read_chain
 
+        def place_of(wanted: BlobId) -> Place | None:
+            return place if wanted == name and place is not None else self._place_of(wanted)
+
         with suppress(BlobMissing, BlobDamaged, StoreDamaged):
-            return read_chain(name, self.log, self._place_of, self._cache.get)
+            return read_chain(name, self.log, place_of, self._cache.get)
         # A compaction may have come between: a frame of the old generation can have a base that is gone by now.
         with self.index.still():
             self.log.files.refresh(force=True)

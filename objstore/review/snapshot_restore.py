@@ -106,13 +106,15 @@ def carry_out(
     Raises FileChanged if a file, or a folder of its path that has become a symlink, has changed since it was planned.
     """
     # A file that is to get another spelling of its name leaves the name first.
-    for done, change in enumerate(sorted(plan.changes, key=lambda change: change.after is not None)):
-        progress("changes", done, len(plan.changes))
-        _check_unchanged(change, call, tree)
-        if change.after is None:
-            call.delete(change.path)
-        elif change.after.blob is not None:
-            call.restore(change.path, FileState(blob=change.after.blob, mode=_mode(change.after)))
+    changes = sorted(plan.changes, key=lambda change: change.after is not None)
+    with call.looking_up():
+        for done, change in enumerate(changes):
+            progress("changes", done, len(changes))
+            _check_unchanged(change, call, tree)
+            if change.after is None:
+                call.delete(change.path)
+            elif change.after.blob is not None:
+                call.restore(change.path, FileState(blob=change.after.blob, mode=_mode(change.after)))
     return commit(call)
 
 

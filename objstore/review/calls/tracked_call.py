@@ -163,6 +163,12 @@ class Call:
         """Return the text of a blob that is stored, or that the call would store. Raises what Store.text raises."""
         return self._batch.text(blob)
 
+    @contextmanager
+    def looking_up(self) -> Iterator[None]:
+        """Look up all that is needed inside in one state of the index. The call is committed after that."""
+        with self._journal.store.index.still():
+            yield
+
     # ---- changing
 
     def write(

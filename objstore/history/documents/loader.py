@@ -221,7 +221,7 @@ def _replayed_since(
     states = StateReader(store, {} if is_hashed else places)
     loaded = replayed(records, document, store.text, states.after, since, is_checked=is_checked)
     _check(journal, loaded)
-    if sum(map(_weight, records)) >= _CACHE_AFTER:
+    if not is_checked and sum(map(_weight, records)) >= _CACHE_AFTER:  # a check only reads
         _cache(journal, loaded, _Position(*edit, *decision))
     return loaded
 

@@ -323,10 +323,12 @@ class _Checking:
         """Return whether every stored blob can be read, and no held blob is missing."""
         if self._since is not None:
             scan.earlier = partial(_place_in, built)
-        for done, name in enumerate(scan.blobs):
+        # A base precedes its deltas: from the newest blob on, each chain is decoded once, whatever the cache holds.
+        for done, name in enumerate(reversed(scan.blobs)):
             self._progress("blobs", done, len(scan.blobs))
             try:
-                self._verify(scan, name)
+                if not scan.is_verified(name):
+                    self._verify(scan, name)
             except BlobDamaged:
                 return False
         return not built.blobs.lost() and built.blobs.uncounted() is None

@@ -154,6 +154,7 @@ class SegmentScan:
         self._chosen: dict[BlobId, FrameSpan] = {}
         # The blob at fault for each blob that can't be read, and why (None: it is missing).
         self._failed: dict[BlobId, tuple[BlobId, str | None]] = {}
+        self._verified: set[BlobId] = set()  # blobs that were read, for themselves or as a base
         self._cache: OrderedDict[BlobId, tuple[BlobHeader, bytes]] = OrderedDict()
         self._cached = 0
         self._newest: tuple[BlobHeader, bytes] | None = None  # the last one that was too large for the cache
@@ -230,6 +231,7 @@ class SegmentScan:
     def use_frame(self, name: BlobId, span: FrameSpan | None) -> None:
         """Read a blob from another one of its frames, whatever depth that states (None: from the first again)."""
         self._failed.pop(name, None)
+        self._verified.discard(name)
         if span is None:
             del self._chosen[name]
         else:
@@ -255,6 +257,7 @@ class SegmentScan:
                 header, payload = chain[-1]
                 content = decode_blob(header, payload, content)
                 self._remember(header, content)
+                self._verified.add(header.id)
                 chain.pop()
         except (BlobMissing, BlobDamaged) as error:
             # The blobs in the chain can't be read either; they are not tried again for each blob that needs them.
@@ -292,6 +295,10 @@ class SegmentScan:
                 pass
         except BlobMissing as error:
             raise self._part_lost(name, error.blob) from error
+
+    def is_verified(self, name: BlobId) -> bool:
+        """Return whether a blob that is not large was read, for itself or as a base of another one."""
+        return name in self._verified
 
     def verify_needs(self, name: BlobId) -> None:
         """Raise BlobDamaged if a base or chunk of a blob is missing, or its base does not fit; don't read the blob."""

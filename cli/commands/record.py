@@ -72,8 +72,7 @@ def _text(workspace: "Workspace", found: "Recorded", screen: Screen) -> Iterator
     from cli.render.status import counted
 
     if found.baseline is not None:
-        held = [path for path, state in workspace.snapshots.files(found.baseline.number) if state.kind != "left-out"]
-        files = counted(len(held), "file")
+        files = counted(workspace.snapshots.file_count(found.baseline.number), "file")
         yield screen.line(f"Saved a baseline of {files}. From now on, changes are recorded.")
     rows = Rows(workspace, screen)
     for view in found.edits:

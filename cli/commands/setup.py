@@ -320,7 +320,7 @@ def _baseline_text(project: Path, screen: Screen) -> Iterator[bytes]:
 
     with Workspace.open(project) as workspace, showing_progress(workspace, LOOKING):
         found = workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
-        files = 0 if found.baseline is None else len(workspace.snapshots.files(found.baseline.number))
+        files = 0 if found.baseline is None else workspace.snapshots.file_count(found.baseline.number)
     if found.baseline is not None:
         yield screen.line(f"Saved a baseline of {counted(files, 'file')}.")
     for place in found.skipped:

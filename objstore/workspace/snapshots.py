@@ -59,6 +59,13 @@ class Snapshots(Role):
         return list(catalog.listing(self._journal, number))
 
     @reads
+    def file_count(self, number: int) -> int:
+        """Return how many files and symlinks a snapshot has. Raises NoSuchName."""
+        from objstore.history.snapshots import catalog
+
+        return catalog.file_count(self._journal, number)
+
+    @reads
     def changes(
         self, number: int, other: int | None = None, *, paths: Sequence[str] = (), limits: ScanLimits | None = None
     ) -> tuple[list[SnapshotChange], tuple[SkippedPath, ...]]:

@@ -11,7 +11,7 @@ from objstore.history.snapshot_check import naming_snapshot
 from objstore.model.ids import BlobId, RecordId
 from objstore.model.records import Expiry, Snapshot
 from objstore.model.relpath import beginning
-from objstore.model.tree import ExcludedEntry, TreeEntry, tree_files
+from objstore.model.tree import ExcludedEntry, TreeEntry, names_of, tree_files
 from objstore.storage.index.rows import HolderRow
 from objstore.storage.transaction.journal import Journal
 from objstore.storage.transaction.space_reserve import with_reserve
@@ -77,6 +77,23 @@ def listing(journal: Journal, number: int) -> Iterator[tuple[str, PathState]]:
     with naming_snapshot(journal.store, (number, view.root)):
         for path, entry in tree_files(view.root, journal.store.blob, prefix(view.path)):
             yield os.fsdecode(path), state_of(entry)
+
+
+def file_count(journal: Journal, number: int) -> int:
+    """Return how many files and symlinks a snapshot has, without what it leaves out.
+
+    Raises NoSuchName, SnapshotUnreadable.
+    """
+    view, count = find(journal, number), 0
+    with naming_snapshot(journal.store, (number, view.root)):
+        waiting = [view.root]
+        while waiting:
+            for name, is_folder in names_of(journal.store.blob(waiting.pop())):
+                if is_folder:
+                    waiting.append(name)
+                else:
+                    count += 1
+    return count
 
 
 def newest(journal: Journal, scope: str) -> SnapshotView | None:

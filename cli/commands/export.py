@@ -166,7 +166,7 @@ def _write_patches(
     for why, left_out in series.left_out.items():
         named = f"edit{'' if len(left_out) == 1 else 's'} {' '.join(map(str, left_out))}"
         click.echo(f"cas: no patch for {named}: {why}.", err=True)
-    if not series.names() and not series.left_out:
+    if not series and not series.left_out:
         click.echo("cas: no live edit was selected, so there is no patch.", err=True)
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Patch", "PatchSeries"]
 
 ADDRESS: Final = "cas@localhost"
+ESCAPED: Final = "surrogateescape"
 NAMELESS: Final = " .,:;()<>\"\\'"
 """Characters that git strips from both ends of an author's name. git refuses a mail if nothing is left."""
 
@@ -69,35 +70,45 @@ class PatchSeries:
             if why:
                 self.left_out.setdefault(why, []).extend(view.seq for view in step.views)
                 continue
-            at = spool.tell()
-            spool.writelines(_below_subject(step))
+            title, above, at = _title(step).encode("utf-8", ESCAPED), _above_subject(step), spool.tell()
+            spool.writelines([title, above, *_below_subject(step)])
             size = spool.tell() - at
-            self._made.append(_Made(by_edit(step), _title(step), _above_subject(step), at, size))
-        self._made.sort(key=lambda made: made.edit)
+            self._made.append(_Made(by_edit(step), at, len(title), len(title) + len(above), size))
+        self._made.sort()
         for edits in self.left_out.values():
             edits.sort()
 
-    def names(self) -> list[str]:
-        """Return the names of the patches' files, in order."""
-        return [_name(made.title, number) for number, made in enumerate(self._made, 1)]
+    def __len__(self) -> int:
+        """Return the number of patches."""
+        return len(self._made)
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of the patches' files, in order."""
+        for number, made in enumerate(self._made, 1):
+            yield _name(self._read(made.at, made.title).decode("utf-8", ESCAPED), number)
 
     def patches(self) -> Iterator[Patch]:
         """Yield the patches, in order."""
         for number, made in enumerate(self._made, 1):
-            subject = f"Subject: [PATCH {number}/{len(self._made)}] {_header(made.title)}\n"
-            self._spool.seek(made.at)
-            content = made.above + subject.encode() + self._spool.read(made.size)
-            yield Patch(name=_name(made.title, number), content=content)
+            whole = self._read(made.at, made.size)
+            title = whole[: made.title].decode("utf-8", ESCAPED)
+            subject = f"Subject: [PATCH {number}/{len(self._made)}] {_header(title)}\n"
+            content = whole[made.title : made.above] + subject.encode() + whole[made.above :]
+            yield Patch(name=_name(title, number), content=content)
+
+    def _read(self, at: int, size: int) -> bytes:
+        self._spool.seek(at)
+        return self._spool.read(size)
 
 
 class _Made(NamedTuple):
-    """A patch in the temporary file."""
+    """A patch in the temporary file: its title, what precedes the line of the subject, and what follows that."""
 
     edit: "Seq"  # the first one of its step
-    title: str
-    above: bytes  # what precedes the line of the subject
     at: int
-    size: int  # bytes
+    title: int  # where the title ends, from `at`
+    above: int  # where what precedes the line of the subject ends
+    size: int  # bytes of it all
 
 
 def _name(title: str, number: int) -> str:

@@ -25,6 +25,7 @@ from objstore.model.records import Expiry, Snapshot
 from objstore.model.tree import TreeEntry, entry_at
 from objstore.storage.store.write_batch import now as time_now
 from objstore.storage.transaction.journal import Journal
+from objstore.worktree.baseline import KnownStates, known_state_of
 from tests.support.damaged_stores import damage, lose
 from tests.support.faulty_disk import UnsyncedDisk
 from tests.support.scene import Scene, deletes, writes
@@ -63,6 +64,27 @@ def test_garbage_collection_keeps_the_baseline_that_live_files_need(scene: Scene
         for path, state in gone.items():
             assert state is not None
             assert again.history.blob(state.blob) == untouched[path]
+
+
+def test_a_lookup_of_many_files_finds_what_a_lookup_of_one_does(scene: Scene) -> None:
+    (scene.root / ".gitignore").write_bytes(b"left/\n")
+    for folder in ("left", "kept/deep"):
+        (scene.root / folder).mkdir(parents=True)
+        (scene.root / folder / "file").write_bytes(b"work\n")
+    (scene.root / "link").symlink_to("kept")
+    scene.write("recorded", b"1\n")
+    known = ["kept/deep/file", "link", ".gitignore", "kept", "recorded"]
+    unknown = ["left", "left/file", "left/deep/file", "missing", "kept/missing/file", "kept/deep/file/below", "link/deep"]
+
+    def is_same_for_all() -> bool:
+        with closing(Journal(str(scene.root), UnsyncedDisk())) as journal, journal.reading():
+            states = KnownStates(journal)
+            paths = list(map(str.encode, known + unknown))
+            return [states.baseline_state(path) for path in paths] == [known_state_of(journal, path) for path in paths]
+
+    assert is_same_for_all()  # there is no baseline
+    scene.workspace.record_changes(EXTERNAL_CALL)
+    assert is_same_for_all()
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ from objstore.model.record_codec import decode_record
 from objstore.model.tree import TreeEntry, entry_at
 from objstore.storage.index.rows import EditConditions
 from objstore.storage.log.applied_marker import APPLIED_MARKER_SIZE
-from objstore.storage.log.blob_codec import encode_blob
+from objstore.storage.log.blob_codec import decode_blob, encode_blob
 from objstore.storage.log.frames import FRAME_HEADER_SIZE, FrameKind
 from objstore.storage.log.segments import Log
 from objstore.storage.store.write_batch import Batch
@@ -101,6 +101,17 @@ def test_a_check_decodes_each_record_once(tmp_path: Path) -> None:
             write(workspace, "a.txt", text)
         rejected(workspace, 2, 3)
     assert count_calls(lambda: check_store(str(tmp_path)), decode_record.__code__) == 4
+
+
+def test_a_check_decodes_each_blob_once_whatever_the_cache_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Workspace.init(tmp_path) as workspace:
+        for i in range(140):
+            write(workspace, f"{i % 2}.txt", TEXT.replace(b"line 7\n", b"line 7 is now %d\n" % i))
+    monkeypatch.setattr("objstore.upkeep.integrity.segment_scan._CACHE_BYTES", 0)
+    assert count_calls(lambda: check_store(str(tmp_path)), decode_blob.__code__) == 140
+    assert not (tmp_path / ".cas/cache").exists()  # a check writes nothing
 
 
 def test_any_flipped_byte_is_found(root: Path) -> None:

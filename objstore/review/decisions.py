@@ -400,11 +400,11 @@ def _taken_back(journal: Journal, plan: Plan) -> tuple[Unit, ...]:
         for unit, status in plan.verdicts.items()
         if status is Status.REJECTED and unit.seq not in plan.unmarked and unit not in stays
     ]
-    rows = {seq: journal.store.index.edits.get(seq) for seq in {unit.seq for unit in rejected}}
+    rows = journal.store.index.edits.rows({unit.seq for unit in rejected})
     taken = [
         unit
         for unit in sorted(rejected)
-        if (row := rows[unit.seq]) is not None
+        if (row := rows.get(unit.seq)) is not None
         and row.units[unit.hunk] is Status.ACCEPTED
         and _has_visible_effect(row, unit)
     ]
@@ -446,10 +446,10 @@ def _refuse_decided(journal: Journal, request: DecisionRequest) -> None:
 
     For a unit that was shown and has no verdict, the requested status is rejected: it goes with a cascade.
     """
-    rows = {seq: journal.store.index.edits.get(seq) for seq in {unit.seq for unit in request.shown}}
+    rows = journal.store.index.edits.rows({unit.seq for unit in request.shown})
     decided: dict[str, str] = {}
     for unit, was in request.shown.items():
-        row = rows[unit.seq]
+        row = rows.get(unit.seq)
         if row is None or not 0 <= unit.hunk < len(row.units) or not _has_visible_effect(row, unit):
             continue
         status = row.units[unit.hunk]
@@ -472,12 +472,12 @@ def _without_no_ops(journal: Journal, request: DecisionRequest) -> DecisionReque
     is no decision to take back. Raises EditAway.
     """
     # Each edit is read once, with all its units: thousands of them may be decided.
-    rows = {seq: journal.store.index.edits.get(seq) for seq in {unit.seq for unit in request.verdicts}}
+    rows = journal.store.index.edits.rows({unit.seq for unit in request.verdicts})
     without_effect: set[Unit] = set()
     away: list[Unit] = []
     changed_edits: set[int] = set()
     for unit, wanted in request.verdicts.items():
-        row = rows[unit.seq]
+        row = rows.get(unit.seq)
         if row is None or not 0 <= unit.hunk < len(row.units):
             raise NoSuchName(str(unit), "hunk")
         if row.units[unit.hunk] is Status.AWAY and _has_visible_effect(row, unit):
@@ -487,7 +487,7 @@ def _without_no_ops(journal: Journal, request: DecisionRequest) -> DecisionReque
                 changed_edits.add(unit.seq)
             else:
                 without_effect.add(unit)
-    for row in filter(None, rows.values()):
+    for row in rows.values():
         refuse_expired(journal, row)
     if away:
         raise EditAway([str(unit) for unit in sorted(away)])

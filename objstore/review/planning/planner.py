@@ -246,9 +246,7 @@ class Planner:
                 continue
             if self._may_be_taken_out(document, share):
                 continue
-            units = {
-                seq: row.units for seq in {unit.seq for unit in share} if (row := index.edits.get(seq)) is not None
-            }
+            units = {seq: row.units for seq, row in index.edits.rows({unit.seq for unit in share}).items()}
             found[document] = {
                 unit: status for unit, status in share.items() if units[unit.seq][unit.hunk] is not status
             }

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from objstore.model.net_file import FileSummary, NetChange, NetFile
     from objstore.model.views import EditView
+    from objstore.storage.index.rows import EditRow
     from objstore.storage.transaction.journal import Journal
 
 __all__ = ["Selected", "Selection", "pending_units", "select"]
@@ -111,8 +112,9 @@ class _Selecting:
     def selected(self) -> Selected:
         selection, units = self.selection, dict[Unit, Status]()
         together: list[NetChange] = []
+        rows = self.journal.store.index.edits.rows({unit.seq for unit in selection.units})
         for unit in selection.units:
-            units[unit] = _status(self.journal, unit)
+            units[unit] = _status(rows, unit)
         for first, last in selection.ranges:
             units |= self._of_action(_kept(_by_agents(_between(self.journal, first, last)), f"{first}..{last}"))
         if selection.keys:
@@ -303,8 +305,8 @@ class _Group:
 # ---- inside
 
 
-def _status(journal: Journal, unit: Unit) -> Status:
-    row = journal.store.index.edits.get(unit.seq)
+def _status(rows: Mapping[int, EditRow], unit: Unit) -> Status:
+    row = rows.get(unit.seq)
     if row is None:
         raise NoSuchName(str(unit.seq), "edit")
     if not 0 <= unit.hunk < len(row.units):
@@ -314,13 +316,14 @@ def _status(journal: Journal, unit: Unit) -> Status:
 
 def _named(journal: Journal, units: Iterable[Unit]) -> tuple[Unit, ...]:
     """Return the units without whole-file parts that change nothing."""
-    index = journal.store.index.edits
+    found = sorted(units)
+    rows = journal.store.index.edits.rows({unit.seq for unit in found if not unit.hunk})
 
     def is_named(unit: Unit) -> bool:
-        row = None if unit.hunk else index.get(unit.seq)
+        row = None if unit.hunk else rows.get(unit.seq)
         return row is None or row.whole or len(row.units) == 1
 
-    return tuple(filter(is_named, sorted(units)))
+    return tuple(filter(is_named, found))
 
 
 def _files(journal: Journal, units: Iterable[Unit]) -> tuple[str, ...]:

@@ -74,7 +74,15 @@ def test_a_lookup_of_many_files_finds_what_a_lookup_of_one_does(scene: Scene) ->
     (scene.root / "link").symlink_to("kept")
     scene.write("recorded", b"1\n")
     known = ["kept/deep/file", "link", ".gitignore", "kept", "recorded"]
-    unknown = ["left", "left/file", "left/deep/file", "missing", "kept/missing/file", "kept/deep/file/below", "link/deep"]
+    unknown = [
+        "left",
+        "left/file",
+        "left/deep/file",
+        "missing",
+        "kept/missing/file",
+        "kept/deep/file/below",
+        "link/deep",
+    ]
 
     def is_same_for_all() -> bool:
         with closing(Journal(str(scene.root), UnsyncedDisk())) as journal, journal.reading():

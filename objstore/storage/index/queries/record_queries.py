@@ -1,6 +1,6 @@
 """Query the index for edits and decisions."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from objstore.model.basic_types import (
@@ -47,6 +47,10 @@ _BEGINS: Final = "conversation >= ? AND conversation < CAST(? AS TEXT)"
 """Condition for conversations whose names begin with a prefix, with two values from `_prefix_bounds`."""
 
 
+_NUMBERS_AT_ONCE: Final = 500
+"""Numbers of edits in one query."""
+
+
 class EditQueries:
     """Look up edits, and the conversations that they belong to."""
 
@@ -62,6 +66,19 @@ class EditQueries:
         if not rows:
             self._require_no_edit(seq)
         return rows[0] if rows else None
+
+    def rows(self, seqs: Collection[int]) -> dict[int, EditRow]:
+        """Return the row of each of the edits that exist, by number, as `get` does. Raises IndexUnusable."""
+        found: dict[int, EditRow] = {}
+        asked = sorted(seq for seq in seqs if 0 < seq <= MAX_INT)
+        for at in range(0, len(asked), _NUMBERS_AT_ONCE):
+            numbers = asked[at : at + _NUMBERS_AT_ONCE]
+            marks = ",".join("?" * len(numbers))
+            found |= {row.seq: row for row in self._edits(f"seq IN ({marks}) AND NOT void", (*numbers,), "")}
+        for seq in asked:
+            if seq not in found:
+                self._require_no_edit(seq)
+        return found
 
     def unexpired(self) -> list[Seq]:
         """Return the numbers of all edits that have not expired, ascending."""

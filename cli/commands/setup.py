@@ -310,7 +310,7 @@ def _entries_text(steps: Sequence["SetupStep"], screen: Screen) -> Iterator[byte
         content = step.apply("")
         if content:
             yield screen.line(f"{shown_name(str(step.path))}:")
-            yield content.encode()
+            yield content.encode(errors="surrogateescape")
 
 
 def _baseline_text(project: Path, screen: Screen) -> Iterator[bytes]:

@@ -3,10 +3,12 @@
 import os
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from cli.setup.plans import LOCAL_SETTINGS, Scope, SetupStep
+from cli.setup.settings_files import text_of
 from objstore import ask_git
 
 __all__ = ["exclude_step", "local_instead", "shared_in_git"]
@@ -24,7 +26,9 @@ def local_instead(client: str, project: Path | None) -> tuple[str, str] | None:
     if client not in LOCAL_SETTINGS or project is None or not is_in_repository(project):
         return None
     shared, own = LOCAL_SETTINGS[client]
-    is_set_up = (project / shared).exists() and "cas hook" in (project / shared).read_text(errors="replace")
+    is_set_up = False
+    with suppress(OSError, ValueError):  # the setup itself says what is wrong with the file
+        is_set_up = "cas hook" in (text_of(project / shared) or "")
     return None if is_set_up else (shared, own)
 
 

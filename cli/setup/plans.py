@@ -121,6 +121,7 @@ class SetupStep:
         False
     )  # whether `undo` removes something from a text that `apply` doesn't write
     remark: Edit = lambda _: ""  # what the user should know about what stays in a text ("": nothing)
+    hooks_alone: "SetupStep | None" = None  # of hooks and server in one file: the step of a setup without the server
     is_partial: Callable[[str], bool] = lambda _: False  # whether a text has hooks of ours, but not complete
 
 
@@ -362,7 +363,7 @@ def _member(path: Path, keys: Sequence[Key], server: ServerEntry) -> SetupStep:
         path=path,
         what=_SERVER,
         apply=apply,
-        undo=lambda text: without_member(text, keys),
+        undo=lambda text: text if server.is_foreign_entry(existing(text)) else without_member(text, keys),
         is_foreign_entry=lambda text: server.is_foreign_entry(existing(text)),
         has_extra_settings=lambda text: server.has_extra_settings(existing(text)),
         remark=lambda text: server.remark(existing(text)),
@@ -381,7 +382,7 @@ def _table(path: Path, names: Sequence[str], server: ServerEntry) -> SetupStep:
         path=path,
         what=_SERVER,
         apply=apply,
-        undo=lambda text: without_toml(text, names),
+        undo=lambda text: text if server.is_foreign_entry(toml_value(text, names)) else without_toml(text, names),
         is_foreign_entry=lambda text: server.is_foreign_entry(toml_value(text, names)),
         has_extra_settings=lambda text: server.has_extra_settings(toml_value(text, names)),
         remark=lambda text: server.remark(toml_value(text, names)),
@@ -484,4 +485,5 @@ def _both(hooks: SetupStep, server: SetupStep) -> SetupStep:
         has_extra_settings=server.has_extra_settings,
         remark=server.remark,
         is_partial=hooks.is_partial,
+        hooks_alone=hooks,
     )

@@ -65,9 +65,9 @@ class ServerEntry:
         return existing is not None and not self._starts_ours(existing) and not self._called_by(existing)
 
     def has_extra_settings(self, existing: object) -> bool:
-        """Return whether an existing entry has something of a user's."""
+        """Return whether an existing entry of our server has something of a user's."""
         if not isinstance(existing, Mapping) or self.is_foreign_entry(existing):
-            return existing is not None
+            return False
         if address := self._called_by(existing):
             return existing != {**self.called, self.key_of_address: address}
         return {**existing, **self.members(existing)} != self.members(None)

@@ -53,6 +53,7 @@ def changes(steps: Iterable[SetupStep], *, remove: bool) -> list[SettingsChange]
         before, copy = text_of(path), text_of(_copy_of(path))
         try:
             change = (_taken_back if remove else _set_up)(step, path, before, copy)
+            _require_text(change.after)
         except ValueError as error:
             raise ValueError(f"{path} can't be changed safely and was left as it is: {error}") from error
         if change.after != change.before:
@@ -139,17 +140,16 @@ def _taken_back(step: SetupStep, path: Path, before: str | None, copy: str | Non
     Our entries can be cut out of any text, but not always so that every space and comma is as before. The copy holds
     the original: if cutting our entries out of the file gives the same text as cutting them out of the copy after a new
     setup, then no one has changed anything else since, and the copy is restored. So the user also gets back an entry of
-    our name that was not ours.
+    our name that was not ours, if our server took its place. One that runs something else now stays.
     """
     left = step.undo(before or "")
-    if before is None or left == before or (copy is None and step.is_foreign_entry(before)):
+    if before is None or left == before:
         return SettingsChange(path=path, before=before, after=before)
     try:
         is_foreign_entry = copy is not None and step.is_foreign_entry(copy)
-        if copy is not None and (is_foreign_entry or step.undo(copy) == copy) and step.undo(step.apply(copy)) == left:
-            return SettingsChange(
-                path=path, before=before, after=copy, is_restored=True, is_given_back=is_foreign_entry
-            )
+        if copy is not None and step.undo(copy) == copy and left in _cut_out_again(step, copy):
+            is_given_back = is_foreign_entry and not step.is_foreign_entry(left)
+            return SettingsChange(path=path, before=before, after=copy, is_restored=True, is_given_back=is_given_back)
         # The file: before us, it had no content.
         is_ours = copy is None or (not is_foreign_entry and _is_ours_alone(step, copy))
     except ValueError:  # whatever has the copy's name
@@ -160,6 +160,19 @@ def _taken_back(step: SetupStep, path: Path, before: str | None, copy: str | Non
     return SettingsChange(
         path=path, before=before, after=None if is_ours and _is_empty(left) else left, is_kept=is_kept
     )
+
+
+def _cut_out_again(step: SetupStep, text: str) -> list[str]:
+    """Return what a new setup of a text, with our server or without, and its removal leave of it."""
+    return [each.undo(each.apply(text)) for each in (step, step.hooks_alone) if each is not None]
+
+
+def _require_text(text: str | None) -> None:
+    """Raise ValueError for a text that names a path that is not UTF-8: no settings file can."""
+    try:
+        (text or "").encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("it would have to name a path that is not UTF-8") from error
 
 
 def _is_of_our_making(step: SetupStep, text: str) -> bool:

@@ -9,7 +9,8 @@ import pytest
 
 from cli.setup.plans import WIRED, Programs, Scope, plan
 from cli.setup.settings_files import BACKUP, changes, write
-from tests.support.client_files import files, put, run
+from tests.support.client_files import SERVER_FILES, files, put, run
+from tests.support.command_runner import cas
 
 COMMENTED_SETTINGS = b"""\
 {
@@ -180,6 +181,46 @@ def test_fields_that_a_person_adds_to_our_server_entry_are_kept(
     assert "".join(servers.read_text().split()) == "".join(before[servers].decode().split())
     run(project, home, "setup", client, "--remove")
     assert not servers.exists()
+
+
+def foreign_entry(client: str) -> str:
+    """Return the text of a client's list of servers in which something else has our name."""
+    if client == "codex":
+        return '[mcp_servers.editledger]\ncommand = "docker"\n\n[other]\na = 1\n'
+    key = {"vscode": "servers", "opencode": "mcp"}.get(client, "mcpServers")
+    command = ["docker"] if client == "opencode" else "docker"
+    return json.dumps({key: {"editledger": {"command": command}}, "a": 1}, indent=2) + "\n"
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+@pytest.mark.parametrize("client", WIRED)
+def test_removing_hooks_alone_leaves_another_server_of_our_name(
+    client: str, project: Path, home: Path, *, is_changed: bool
+) -> None:
+    settings = put(project / SERVER_FILES[client], foreign_entry(client))
+    own = {"HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")}
+    assert cas("setup", client, folder=project, settings=own).status == 0
+    if is_changed:
+        settings.write_text(settings.read_text().replace("1", "2", 1))
+    assert cas("setup", client, "--remove", folder=project, settings=own).status == 0
+    assert settings.read_text() == foreign_entry(client).replace("1", "2" if is_changed else "1", 1)
+
+
+@pytest.mark.parametrize("client", WIRED)
+@pytest.mark.parametrize("content", ["", "a"])
+def test_remove_leaves_a_server_that_a_person_put_in_place_of_ours(
+    client: str, content: str, project: Path, home: Path
+) -> None:
+    settings = project / SERVER_FILES[client]
+    if content:
+        put(settings, "a = 1\n" if client == "codex" else '{"a": 1}\n')
+    assert run(project, home, "setup", client).status == 0
+    theirs = re.sub(r'"[^"]*editledger"(?=\s*[],\n])', '"docker"', settings.read_text())
+    assert "docker" in theirs
+    settings.write_text(theirs)
+    assert run(project, home, "setup", client, "--remove").status == 0
+    assert '"docker"' in settings.read_text()
+    assert "hook" not in settings.read_text()
 
 
 def test_remove_leaves_no_incomplete_table_for_codex(project: Path, home: Path) -> None:

@@ -162,6 +162,25 @@ def test_local_setup_in_a_folder_of_a_repository_names_files_from_its_top(reposi
     assert git(repository, "status", "--porcelain", "--untracked-files=all", "--", "a [b]/.cursor") == ""
 
 
+def test_local_setup_in_a_folder_that_is_not_utf8_is_refused_and_changes_nothing(repository: Path, home: Path) -> None:
+    project = Path(os.fsdecode(os.fsencode(repository) + b"/p\xff"))
+    project.mkdir()
+    before = files(repository, home)
+    for more in ((), ("--dry-run",)):
+        refused = run(project, home, "setup", "claude-code", "--local", *more)
+        assert (refused.status, refused.out) == (1, b"")
+        assert "name a path that is not UTF-8" in refused.said
+        assert files(repository, home) == before
+
+
+def test_a_pipe_in_place_of_shared_settings_is_refused_without_waiting(repository: Path, home: Path) -> None:
+    (repository / ".claude").mkdir()
+    os.mkfifo(repository / ".claude" / "settings.json")
+    refused = run(repository, home, "setup", "claude-code")
+    assert refused.status == 1
+    assert "settings.json is not a regular file" in refused.said
+
+
 def test_local_setup_outside_a_repository_needs_no_git(project: Path, home: Path) -> None:
     assert run(project, home, "setup", "cursor", "--local", PATH=os.devnull).status == 0
     assert (project / ".cursor" / "hooks.json").exists()

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         find_root as find_root,
         real_path as real_path,
         require_not_reserved as require_not_reserved,
+        workspaces_around as workspaces_around,
     )
     from objstore.disk.fs.nofollow import open_store_file as open_store_file
     from objstore.disk.fs.store_owner import user_name as user_name
@@ -527,7 +528,7 @@ _HOMES: Final = {
         "split_lines",
     ),
     "text.rebase": ("RebaseConflict", "Rebased", "compared", "rebased"),
-    "disk.fs.confined_path": ("find_root", "real_path", "require_not_reserved"),
+    "disk.fs.confined_path": ("find_root", "real_path", "require_not_reserved", "workspaces_around"),
     "upkeep.retention.pins": ("PinView",),
     "workspace.shapes.changes": (
         "change_shape",

@@ -259,30 +259,18 @@ def _roots(event: Event) -> list[str]:
     An agent that has moved to a folder outside any workspace still belongs to the one where it began, so that its open
     calls end. A tool that begins elsewhere doesn't belong to that folder.
     """
-    from objstore import NotAWorkspace, find_root
+    from objstore import NotAWorkspace, find_root, workspaces_around
 
     roots: list[str] = []
     named = dict.fromkeys(_folder_of(event, path) for path in event.touched or ())
     for start in named or [event.place, *event.others]:
         with suppress(NotAWorkspace, ValueError):  # a NUL or half a character is in no path
             root = find_root(start)
-            roots += [each for each in (root, *_roots_around(root)) if each not in roots]
+            roots += [each for each in (root, *workspaces_around(root)) if each not in roots]
     if not roots and event.home and _may_end_call_begun_elsewhere(event):
         with suppress(NotAWorkspace, ValueError):
             roots.append(find_root(event.home))
     return roots
-
-
-def _roots_around(root: str) -> list[str]:
-    """Return the workspaces around a workspace, the innermost first; one that is not this user's ends them."""
-    from objstore import CasError, find_root
-
-    found: list[str] = []
-    with suppress(CasError):
-        while (above := os.path.dirname(root)) != root:  # noqa: PTH120 - as above
-            root = find_root(above)
-            found.append(root)
-    return found
 
 
 def _roots_elsewhere(event: Event, roots: list[str]) -> list[str]:
@@ -291,15 +279,15 @@ def _roots_elsewhere(event: Event, roots: list[str]) -> list[str]:
     These are the workspace of the folder where the session began, and all above: an agent may have moved into a
     workspace inside another.
     """
-    from objstore import CasError, find_root
+    from objstore import CasError, find_root, workspaces_around
 
     if not roots or not _may_end_call_begun_elsewhere(event) or (event.tool and event.touched == NOWHERE):
         return []
-    places = _roots_around(roots[0])
+    places = workspaces_around(roots[0])
     if event.home:
         with suppress(CasError, ValueError):
             began_in = find_root(event.home)
-            places += [began_in, *_roots_around(began_in)]
+            places += [began_in, *workspaces_around(began_in)]
     known = {os.path.realpath(root) for root in roots}
     found = {real: root for root in places if (real := os.path.realpath(root)) not in known}
     return list(found.values())

@@ -19,6 +19,7 @@ from mcptools.model import refusals
 from mcptools.model.cancellation import checkpoint, progress
 from mcptools.model.failures import Failure, FailureKind, failure_of
 from mcptools.model.session import LastChange
+from mcptools.tools.calls.outer_workspaces import reported_around
 from mcptools.tools.context import ToolContext, absolute, converting_errors
 from objstore import (
     Action,
@@ -153,7 +154,9 @@ class UndoTools:
             raise _refused(FailureKind.REVIEW_CONFLICT, _DECIDED, effect.path_before or effect.path_after or "")
         checkpoint()
         try:
-            _decided(workspace.review.decide(Action.REJECT, units, who=who, reason=_NOTE, shown=shown))
+            named = {path for target in targets.values() for path in (target.path_before, target.path_after) if path}
+            with reported_around(workspace, self._context.session, "Undo", sorted(named)):
+                _decided(workspace.review.decide(Action.REJECT, units, who=who, reason=_NOTE, shown=shown))
         except DecidedMeanwhile:
             path = os.fsdecode(views[0].edit.path)
             raise _refused(FailureKind.REVIEW_CONFLICT, "a reviewer decided on it at the same moment", path) from None

@@ -19,6 +19,7 @@ from mcptools.model import refusals
 from mcptools.model.cancellation import checkpoint, progress
 from mcptools.model.failures import Failure, FailureKind, failure_of, resolving_lazy_failures
 from mcptools.model.session import FileKey, Knowledge
+from mcptools.tools.calls.outer_workspaces import reported_around
 from mcptools.tools.context import ToolContext, converting_errors, sha256
 from objstore import (
     AGENT_NOTES,
@@ -136,8 +137,12 @@ class TrackedCalls:
         """
         checkpoint()
         kept = call.place(backup) if backup else ""
-        outcome = call.commit(notes=notes)
         session = self._context.session
+        if call.turn is not None and call.turn.session == session.name:
+            with reported_around(workspace, session, call.tool, call.changed_paths):
+                outcome = call.commit(notes=notes)
+        else:
+            outcome = call.commit(notes=notes)  # hooks have announced it, and report to the workspaces around as well
         self._context.recorded.extend((workspace, view) for view in outcome.edits)
         if call.turn is not None and call.turn.session == session.name:
             session.turn_began(outcome.conversation, call.turn.began)

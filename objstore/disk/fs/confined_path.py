@@ -11,6 +11,7 @@ import os
 import stat
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from objstore.disk.fs.disk import failure, is_absence, is_folder, is_same_file, read_all
@@ -29,6 +30,7 @@ from objstore.disk.fs.reserved_names import (
 from objstore.disk.fs.store_owner import refuse_others_store, require, user_by_sudo
 from objstore.model.basic_types import recorded_mode
 from objstore.values.errors import (
+    CasError,
     FileChanged,
     FileExists,
     FileMissing,
@@ -467,6 +469,16 @@ def find_root(start: str) -> str:
     if not is_folder(os.path.join(store, LOG_NAME)):
         raise PermissionRefused(store)
     return root
+
+
+def workspaces_around(root: str) -> list[str]:
+    """Return the workspaces around a workspace, the innermost first; one that is not this user's ends them."""
+    found: list[str] = []
+    with suppress(CasError):
+        while (above := os.path.dirname(root)) != root:
+            root = find_root(above)
+            found.append(root)
+    return found
 
 
 def _size(name: str) -> int:

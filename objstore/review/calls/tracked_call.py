@@ -114,6 +114,16 @@ class Call:
     # ---- reading
 
     @property
+    def changed_paths(self) -> list[str]:
+        """Return the canonical paths of the files that the call changes so far."""
+        return [os.fsdecode(path) for path, changes in self._by_path.items() if changes]
+
+    @property
+    def tool(self) -> str:
+        """Return the tool that makes the call."""
+        return self._info.tool
+
+    @property
     def turn(self) -> TurnInfo | None:
         """Return the turn that the call belongs to (None: not known)."""
         return self._info.turn

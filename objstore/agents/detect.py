@@ -123,14 +123,16 @@ def record_differences(
             by_folder[row.path] = [difference.path for difference in differences]
             found += _readable(journal, batch, _wanted(row, differences, excluding, excluded_inodes), known)
         found = _last_by_path(found, absent_folders(journal))
+        found = _with_unseen(journal, info, last(), known, found)
         if repositories := _new_repositories(journal, info, dirty, found):
             return NewRepositories(found=repositories)
         recorder = Recorder(journal, batch)
         recorder.left_out, recorder.born = _ages(journal, last(), found, files)
+        recorder.left_out |= known.newly_visible
         recorder.may_hold = _heirs(journal, last(), found, files)
-        returned, left = _returned(journal, recorder, batch, info, scan, found)
+        returned, left = _returned(journal, recorder, batch, info, found)
         edits, conversation, recorded = _recorded(journal, recorder, batch, info, left, other_names, returned)
-        recorded |= {here.path for here in found} - {here.path for here in left}
+        recorded |= {here.path for here in found} - {here.path for here in left} | known.joining.keys()
         if found and not recorded and not batch.has_records:
             return conversation, edits, []
         kept = _update_baseline(journal, batch, known, scan, files, dirty, excluding)
@@ -188,7 +190,7 @@ def _ages(
     for here in found:
         if here.known is not None or here.now is None:
             continue
-        if here.path not in named and last.was_left_out(here.path):
+        if here.is_unseen and here.path not in named:
             older.add(here.path)
         elif here.document is None:
             by_folder.setdefault(here.path.rpartition(b"/")[0], []).append(here)
@@ -341,16 +343,22 @@ def _difference(
     document, state = known.state(path)
     if state == now:
         return
-    if state is None and document is None and known.is_excluded_from_baseline(path):
-        reason = "its earlier content is not known; later changes will be recorded"
-        known.skipped.append(SkippedPath(path=os.fsdecode(path), reason=reason))
-        if now is not None:
-            known.newly_visible[path] = now
+    is_unseen = state is None and document is None and known.is_excluded_from_baseline(path)
+    if is_unseen and now is None:
         return
-    folders = known.new_folders(path) if state is None else 0
+    folders = known.new_folders(path) if state is None and not is_unseen else 0
     if document is not None and state is None and now is not None and not may_continue(known.journal, document, now):
         document = None
-    yield Difference(path=path, document=document, known=state, now=now, changed=changed, tick=tick, folders=folders)
+    yield Difference(
+        path=path,
+        document=document,
+        known=state,
+        now=now,
+        changed=changed,
+        tick=tick,
+        folders=folders,
+        is_unseen=is_unseen,
+    )
 
 
 def _readable(journal: Journal, batch: Batch, found: Iterable[Difference], known: KnownStates) -> list[Difference]:
@@ -412,7 +420,7 @@ def _update_baseline(
     """Add the update of the baseline to the batch; return the scan to save after it (None: the baseline stays)."""
     visible = [
         Difference(path=path, document=None, known=None, now=now, changed=0, tick=0)
-        for path, now in known.newly_visible.items()
+        for path, now in known.joining.items()
         if path not in excluding
     ]
     states = {here.path: here.now for here in _readable(journal, batch, visible, known) if here.now is not None}
@@ -428,6 +436,43 @@ def _update_baseline(
     return WorktreeScan(journal) if scan is None else scan
 
 
+def _with_unseen(
+    journal: Journal,
+    info: CallInfo | Attributor | ExplainsChanges,
+    last: StatCache,
+    known: KnownStates,
+    found: Iterable[Difference],
+) -> list[Difference]:
+    """Return the differences, with those marked that the last look could not read.
+
+    A file that the baseline left out, and that no agent can have changed, is none: the baseline takes it. What git did
+    is no answer to that, so such a file is left to the next scan.
+    """
+    mounts = unseen_folders(journal)
+    differences: list[Difference] = []
+    for here in found:
+        if here.is_unseen and not _is_reviewed(info, here):
+            if isinstance(info, CallInfo) or callable(info):
+                reason = "its earlier content is not known; later changes will be recorded"
+                known.skipped.append(SkippedPath(path=os.fsdecode(here.path), reason=reason))
+                if here.now is not None:
+                    known.joining[here.path] = here.now
+            continue
+        known.newly_visible |= {here.path} if here.is_unseen else set()
+        is_unseen = here.is_unseen or is_absent(here.path, mounts) or last.was_left_out(here.path)
+        differences.append(replace(here, is_unseen=is_unseen))
+    return differences
+
+
+def _is_reviewed(info: CallInfo | Attributor | ExplainsChanges, here: Difference) -> bool:
+    """Return whether a file that only came into sight awaits review, because an agent may have changed it."""
+    if not (isinstance(info, CallInfo) or callable(info)):
+        return False
+    from objstore.agents.returned_lines import owner_at
+
+    return owner_at(info, here.path, here.changed, here.tick, is_unseen=True).origin.needs_review
+
+
 def _last_by_path(found: Iterable[Difference], absent: Collection[bytes]) -> list[Difference]:
     """Return the last difference of each path, without those in folders that are not there now."""
     return list({here.path: here for here in found if not is_absent(here.path, absent)}.values())
@@ -441,7 +486,6 @@ def _returned(
     recorder: Recorder,
     batch: Batch,
     info: CallInfo | Attributor | ExplainsChanges,
-    scan: WorktreeScan | None,
     found: Sequence[Difference],
 ) -> tuple[list[EditView], Sequence[Difference]]:
     """Add what comes back to the batch; return its edits, and the differences that are left to explain."""
@@ -449,13 +493,7 @@ def _returned(
         return [], found
     from objstore.agents.returned_lines import ReturnedLines
 
-    unseen = unseen_folders(journal)
-    hidden = {
-        here.path
-        for here in found
-        if is_absent(here.path, unseen) or (scan is not None and scan.stat_cache.was_left_out(here.path))
-    }
-    return ReturnedLines(journal, info, hidden).split(batch, found, recorder)
+    return ReturnedLines(journal, info).split(batch, found, recorder)
 
 
 def _recorded(
@@ -481,7 +519,10 @@ def _recorded(
         if isinstance(info, CallInfo):
             author = info
         else:
-            author = info(os.fsdecode(other_names.get(here.path, here.path)), here.changed, here.tick)
+            named = os.fsdecode(other_names.get(here.path, here.path))
+            author = info(named, here.changed, here.tick, is_unseen=here.is_unseen)
+            if here.is_unseen and author.origin is Origin.UNATTRIBUTED:
+                recorder.left_out.add(here.path)
             made = as_formatting(journal, change, info, here.changed, here.tick).formats
             if made is not None and author.origin is not Origin.AGENT:
                 edits.append(recorder.record_formatting(replace(change, formats=made), made))

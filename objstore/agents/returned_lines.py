@@ -6,7 +6,7 @@ another place or in a copy of the file, becomes an unattributed edit: it awaits 
 """
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
 from contextlib import suppress
 from functools import cached_property
 from typing import Final
@@ -33,7 +33,6 @@ from objstore.model.results import Attributor, CallInfo, Difference
 from objstore.model.views import EditView
 from objstore.review.calls.attribution import CANDIDATES
 from objstore.review.calls.edit_recorder import Change, Recorder, Version, external_change
-from objstore.review.calls.evidence_log import log_of
 from objstore.review.calls.formatting import as_formatting
 from objstore.storage.store.write_batch import Batch, now
 from objstore.storage.transaction.journal import Journal
@@ -323,16 +322,15 @@ class ReviewedLines:
 class ReturnedLines:
     """What the changes that one scan found bring back."""
 
-    def __init__(self, journal: Journal, whose: CallInfo | Attributor, hidden: Collection[bytes] = ()) -> None:
-        """Take a journal. `whose`: says whose a change of a file is. `hidden`: paths that the last scan did not see."""
+    def __init__(self, journal: Journal, whose: CallInfo | Attributor) -> None:
+        """Take a journal. `whose`: says whose a change of a file is."""
         self._journal: Final = journal
         self._whose: Final = whose
-        self._hidden: Final = hidden
 
     def with_lines(self, batch: Batch, found: Iterable[Difference]) -> list[Difference]:
         """Return the differences of files that have lines under review, or are new: only these bring anything back."""
         kept: list[Difference] = []
-        comparison = _Comparison(self._journal, batch, self._whose, self._hidden)
+        comparison = _Comparison(self._journal, batch, self._whose)
         for here in found:
             with suppress(CasError, *UNREADABLE):  # what can't be compared is explained as it is
                 if comparison.has_lines(here):
@@ -352,7 +350,7 @@ class ReturnedLines:
     ) -> tuple[list[EditView], list[Difference]]:
         """Add what comes back to the batch; return its edits, and the differences that are left to explain."""
         event = FileStatuses(journal=self._journal)
-        comparison = _Comparison(self._journal, batch, self._whose, self._hidden)
+        comparison = _Comparison(self._journal, batch, self._whose)
         pulled = {here.path for here in found if comparison.add_pulled(here, event)}
         found = [here for here in found if here.path not in pulled]
         reason = _RETURNED if found or not pulled else _PULLED
@@ -381,11 +379,10 @@ class ReturnedLines:
 class _Comparison:
     """The comparison of what a scan found with the lines under review."""
 
-    def __init__(self, journal: Journal, batch: Batch, whose: CallInfo | Attributor, hidden: Collection[bytes]) -> None:
+    def __init__(self, journal: Journal, batch: Batch, whose: CallInfo | Attributor) -> None:
         self._journal: Final = journal
         self._batch: Final = batch
         self._whose: Final = whose
-        self._hidden: Final = hidden
         self._lines: Final = ReviewedLines(journal)
 
     def add_pulled(self, here: Difference, event: FileStatuses) -> bool:
@@ -413,10 +410,8 @@ class _Comparison:
         if left is not None and left.now is not None and not may_be_agents:
             known = event.add_reviewed_lines(self._batch, left, self._lines)
             left = None if known == left.now else replace(left, known=known)
-        is_unseen = here.path in self._hidden or self._was_written_away(here)
-        if left is not None and is_unseen and not may_be_agents and self._may_be_of_an_agent(here):
-            event.add(self._batch, left, left.known, left.now, Origin.UNATTRIBUTED)
-            return None
+        if left is not None and not may_be_agents and self._was_written_away(here):
+            return replace(left, is_unseen=True)
         return left
 
     def has_lines(self, here: Difference) -> bool:
@@ -487,15 +482,6 @@ class _Comparison:
             return isinstance(newest, Edit | Decision) and written <= newest.time * _NS_PER_US
         return False
 
-    def _may_be_of_an_agent(self, here: Difference) -> bool:
-        """Return whether an agent may have changed a file at some time at which no look saw it."""
-        if owner_at(self._whose, here.path, here.changed, here.tick).origin.needs_review:
-            return True
-        latest = here.changed + here.tick
-        turn, began = self._journal.store.index.turns.turn(1), log_of(self._journal).began
-        is_after_turn = turn is not None and turn.time * _NS_PER_US <= latest
-        return is_after_turn or (began is not None and began <= latest)
-
     def _is_under_review(self, document: DocumentId) -> bool:
         return self._journal.store.index.edits.has_undecided(document)
 
@@ -517,6 +503,6 @@ def _sessions_of(journal: Journal, edits: Iterable[Seq]) -> str:
     return "\n".join(sorted(named))
 
 
-def owner_at(whose: CallInfo | Attributor, path: bytes, moment: int, tick: int) -> CallInfo:
-    """Return the call that a change of a file at a moment is attributed to. Units as for `Whose`."""
-    return whose if isinstance(whose, CallInfo) else whose(os.fsdecode(path), moment, tick)
+def owner_at(whose: CallInfo | Attributor, path: bytes, moment: int, tick: int, *, is_unseen: bool = False) -> CallInfo:
+    """Return the call that a change of a file at a moment is attributed to. Parameters as for an `Attributor`."""
+    return whose if isinstance(whose, CallInfo) else whose(os.fsdecode(path), moment, tick, is_unseen=is_unseen)

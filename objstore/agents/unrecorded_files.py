@@ -84,7 +84,7 @@ def _changes(journal: Journal, scan: WorktreeScan) -> Iterator[ExternalChange]:
     absent = absent_folders(journal)
     for row in scan.stat_cache.not_fully_recorded(b""):
         for found in folder_differences(journal, scan, row, known):
-            if found.document is None and not is_absent(found.path, absent):
+            if found.document is None and not found.is_unseen and not is_absent(found.path, absent):
                 is_gone = found.now is None or is_other_kind(found.known, found.now)
                 yield ExternalChange(
                     document=None,

@@ -67,9 +67,12 @@ EXTERNAL_CALL: Final = CallInfo(tool="", origin=Origin.EXTERNAL)
 class Attributor:
     """Says whose changes are that are found on disk, by what is known at one moment. This one knows nothing."""
 
-    def __call__(self, path: str, moment: int, tick: int) -> CallInfo:
-        """Return the call that changed a file at a moment (ns of the file system), give or take a tolerance in ns."""
-        del path, moment, tick
+    def __call__(self, path: str, moment: int, tick: int, *, is_unseen: bool = False) -> CallInfo:
+        """Return the call that changed a file at a moment (ns of the file system), give or take a tolerance in ns.
+
+        `is_unseen`: the last look did not read the file, so that it may have changed at any time before the moment.
+        """
+        del path, moment, tick, is_unseen
         return CallInfo(tool="", origin=Origin.UNATTRIBUTED)
 
     def may_be_formatted(self, session: str, path: str, recorded: int, moment: int, tick: int) -> bool:
@@ -93,6 +96,7 @@ class Difference:
     tick: int  # possible error of that time, for a file on another file system than the store (ns)
     folders: int = 0  # how many of its folders, counted from the innermost, are new with it
     is_lost: bool = False  # whether its known state can't be read
+    is_unseen: bool = False  # whether the last look did not read the file, so that it may have changed earlier, too
 
 
 @value

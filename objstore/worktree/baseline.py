@@ -44,7 +44,8 @@ class KnownStates:
         self._asked: dict[bytes, int] = {}  # how many entries of each folder were asked for
         self._root: Final = None if baseline is None else baseline.root
         self.skipped: list[SkippedPath] = []
-        self.newly_visible: dict[bytes, FileState] = {}  # current states at paths that the baseline left out
+        self.joining: dict[bytes, FileState] = {}  # states of files that the baseline left out, and takes now
+        self.newly_visible: set[bytes] = set()  # files that the baseline left out, and that become edits now
 
     def state(self, path: bytes) -> tuple[DocumentId | None, FileState | None]:
         """Return the document at a path (None: none yet) and the known state (None: no file)."""

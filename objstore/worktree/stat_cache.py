@@ -294,13 +294,14 @@ class StatCache:
 
         It was ignored, could not be read, or was in a folder that a tag file marks as rebuildable.
         """
+        file = path
         while path:
             above, _, name = path.rpartition(b"/")
             row = self._rows.get(above)
             if row is not None and (row[_INCOMPLETE] or _is_among(name, row[_LEFT_OUT])):
                 return True
             path = above
-        return False
+        return self._saved_blob(file) == UNKNOWN
 
     def gone_unread(self) -> list[bytes]:
         """Return the paths that the last scan left out, and that are not there any more, ascending."""
@@ -317,17 +318,22 @@ class StatCache:
 
         0: that scan read a file at the path, or it listed none of these folders.
         """
-        above, _, name = path.rpartition(b"/")
-        row = self._rows.get(above)
-        if row is not None:
-            if above not in self._saved_names:
-                self._saved_names[above] = _split(row[_NAMES])
-            names = self._saved_names[above]
-            at = bisect_left(names, name)
-            if names[at : at + 1] == [name] and row[_BLOBS][at * HASH_SIZE : (at + 1) * HASH_SIZE] != UNKNOWN:
-                return 0
+        if self._saved_blob(path) not in {None, UNKNOWN}:
+            return 0
         found = (self._rows.get(folder) for folder in folders_above(path))
         return next((int(row[_CLOCK]) for row in found if row is not None), 0)
+
+    def _saved_blob(self, path: bytes) -> BlobId | None:
+        """Return what the last scan read of a file (UNKNOWN: it could not; None: it saw no file there)."""
+        above, _, name = path.rpartition(b"/")
+        row = self._rows.get(above)
+        if row is None:
+            return None
+        if above not in self._saved_names:
+            self._saved_names[above] = _split(row[_NAMES])
+        names = self._saved_names[above]
+        at = bisect_left(names, name)
+        return BlobId(row[_BLOBS][at * HASH_SIZE : (at + 1) * HASH_SIZE]) if names[at : at + 1] == [name] else None
 
     def inodes_read(self, inodes: AbstractSet[int]) -> set[int]:
         """Return the inodes, of those given, of files that the last scan read."""

@@ -17,6 +17,7 @@ from objstore.values.fastclass import NamedTuple
 
 __all__ = [
     "CANDIDATES",
+    "NOT_SEEN",
     "RULES",
     "UNKNOWN_TIME",
     "WHY",
@@ -36,6 +37,9 @@ WHY: Final = "unattributed"
 UNKNOWN_TIME: Final = MAX_INT
 """A tolerance that makes every moment possible: of a deletion whose time nothing shows."""
 
+NOT_SEEN: Final = "no look could see the file before, so it is not known what a tool changed in it"
+"""Why it is not known whose a change is of a file that only came into sight."""
+
 _UNHEARD: Final = frozenset({CallKind.TURN, CallKind.FAILED, CallKind.LOST})
 """What may have changed files without a report, though nothing says that it did: a call that is known to run did it."""
 
@@ -50,14 +54,19 @@ class FoundChange(NamedTuple):
     moment: int  # when the file was last changed (ns of the file system)
     tick: int = 0  # possible error of that time (ns)
     is_kept: bool = False  # whether a person's decision records it, so that it is no call's own
+    is_unseen: bool = False  # whether the last look did not read the file, so that it may have changed earlier, too
 
 
 class Facts:
     """What is known of the calls that may have made a change."""
 
-    def __init__(self, calls: Iterable[AgentCall]) -> None:
-        """Take the calls that have not ended, and those that have but whose changes may not be recorded yet."""
+    def __init__(self, calls: Iterable[AgentCall], working_since: int | None = None) -> None:
+        """Take the calls that have not ended, and those that have but whose changes may not be recorded yet.
+
+        `working_since`: when an agent first worked here (ns of the file system; None: none ever did).
+        """
         calls = list(calls)
+        self.working_since: Final = working_since
         self.anywhere: Final = [call for call in calls if call.paths is None]
         self._naming: Final[dict[str, list[AgentCall]]] = {}
         for call in calls:
@@ -125,6 +134,13 @@ def _expected(change: FoundChange, facts: Facts) -> CallInfo | None:
     return _first_of(waiting, _running(change, facts)) if waiting else None
 
 
+def _unseen(change: FoundChange, facts: Facts) -> CallInfo | None:
+    is_possible = facts.working_since is not None and facts.working_since <= change.moment + change.tick
+    if not (change.is_unseen and is_possible):
+        return None
+    return _unattributed([*_waiting(change, facts), *_running(change, facts)], NOT_SEEN)
+
+
 def _alone(change: FoundChange, facts: Facts) -> CallInfo | None:
     callers = _running(change, facts)
     return _only(callers) if callers else None
@@ -170,6 +186,13 @@ RULES: Final = (
         reason="A tool that reported success and left its file unchanged writes it later in its turn, as VS Code does.",
         is_wrong_if="the tool had nothing to write, and before the turn ends a person writes the file, or a tool that "
         "another prompt of the session began",
+    ),
+    Rule(
+        name="unseen",
+        says=_unseen,
+        reason="What no look could read (a rule or a permission hid it, its disk was not mounted) any call may have "
+        "changed since agents began to work here, and a person too: what it was before is not known.",
+        is_wrong_if="",
     ),
     Rule(
         name="alone",
@@ -290,13 +313,15 @@ class Attribution(Attributor):
         self._named: Final = named
         self._otherwise: Final = otherwise
         self._is_kept: Final = is_kept
-        self._facts = None if calls is None else Facts(calls.values())
+        self._calls: Final = calls
+        self._facts: Facts | None = None
 
-    def __call__(self, path: str, moment: int, tick: int) -> CallInfo:
+    def __call__(self, path: str, moment: int, tick: int, *, is_unseen: bool = False) -> CallInfo:
         """Return whose a change of a file is. Units as for an `Attributor`."""
         if self._facts is None:
-            self._facts = Facts(self._open.authors().values())
-        change = FoundChange(self._named.get(path, path), moment, tick, is_kept=self._is_kept)
+            calls = self._open.authors() if self._calls is None else self._calls
+            self._facts = Facts(calls.values(), self._open.working_since())
+        change = FoundChange(self._named.get(path, path), moment, tick, is_kept=self._is_kept, is_unseen=is_unseen)
         return explain(change, self._facts, self._otherwise)
 
     def may_be_formatted(self, session: str, path: str, recorded: int, moment: int, tick: int) -> bool:

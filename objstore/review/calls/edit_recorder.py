@@ -4,7 +4,7 @@ A change is what a call did to one file, or an unrecorded difference that was fo
 """
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 from objstore.disk.fs.confined_path import FileOnDisk, Tree
@@ -94,7 +94,7 @@ class Recorder:
         self._ordinals: dict[tuple[str, int], int] = {}  # the next ordinals of calls that formatters' edits belong to
         self._next_turn = 0  # the number that the next new turn gets; 0: ask the store
         self._root = journal.tree.root
-        self.left_out: Collection[bytes] = ()  # paths of files that no scan read, and that are older than the last
+        self.left_out = set[bytes]()  # paths of files that no scan read, and that are older than the last
         self.born: Mapping[bytes, int] = {}  # when other files at new paths were made at the latest (ns)
         self.may_hold: Mapping[bytes, str] = {}  # for new files, the names of what they may hold, which is gone
         self._policies: Policies | None = None  # read when they are first needed

@@ -223,6 +223,7 @@ class OpenCalls:
 
     def __init__(self, journal: Journal, processes: Processes = MACHINE) -> None:
         """Take the journal of the workspace; read nothing yet. `processes`: those that may be agents'."""
+        self._journal: Final = journal
         self._processes: Final = processes
         self._files: Final = AgentFiles(journal)
         self._log: Final = log_of(journal)
@@ -284,6 +285,16 @@ class OpenCalls:
             elif call.kind is CallKind.CALL and self._failures and not call.is_over and call.is_known_to_run:
                 calls[name] = replace(call, doubt=END_AWAITED)  # a hook may have failed to report it
         return calls
+
+    def working_since(self) -> int | None:
+        """Return when an agent first worked here (ns of the file system; 0: not known; None: none ever did).
+
+        The history knows the first turn, too, if the log is gone.
+        """
+        with self._journal.reading() as store:
+            turn = store.index.turns.turn(1)
+        known = [self._log.began, None if turn is None else turn.time * 1000]
+        return min((at for at in known if at is not None), default=None)
 
     def unheard_since(self) -> int:
         """Return since when agents may have worked unheard, if hooks have failed (microseconds; MAX_INT: none has).

@@ -100,8 +100,12 @@ RECORDED: Final = {
         "test_what_would_change_a_file_that_is_not_mounted_now_changes_nothing",
     ),
     "a file changes while no look can see it": (
-        RETURNED,
-        "test_what_changes_while_a_path_is_ignored_is_unattributed_where_an_agent_works",
+        "objstore/agents/test_newly_covered.py",
+        "test_what_an_agent_may_have_changed_unseen_awaits_review",
+    ),
+    "a tool of our server changes a file": (
+        "mcptools/tools/calls/test_outer_workspaces.py",
+        "test_what_a_tool_changes_awaits_review_in_the_workspaces_around_too",
     ),
 }
 """By the beginning of each row of the table of changes: the file below `tests`, and the test in it."""

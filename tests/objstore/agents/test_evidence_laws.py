@@ -2,9 +2,10 @@
 
 Reports are lost, late, doubled or out of order; hooks fail, the disk is full or read-only for a while, the log is
 damaged. Two sessions send out subagents, run shells, leave processes behind, ask a person, and are interrupted or
-killed; the person types at any moment. The files are in memory, so that thousands of streams take seconds; what hooks
-report goes through the real `HookSessions`, the real log and the real rules. `test_attribution_laws` does the same with
-real files, and `test_returned_lines` with real repositories.
+killed; the person types at any moment. A rule hides a file for a while, in which no look sees it. The files are in
+memory, so that thousands of streams take seconds; what hooks report goes through the real `HookSessions`, the real log
+and the real rules. `test_attribution_laws` does the same with real files, and `test_returned_lines` with real
+repositories.
 
 1. Nothing of an agent's is accepted without a person's word.
 2. What is an agent's for certain has nothing of a person's, unless the person wrote while the agent's call ran.
@@ -172,6 +173,8 @@ class Files:
         # Not looked at yet: time of the last write, the authors, and the prompts to which the writes may belong.
         self.written: dict[str, tuple[int, set[str], set[str]]] = {}
         self.changed: dict[str, int] = {}  # when each file was last written (microseconds)
+        self.hidden: set[str] = set()  # files that a rule leaves out
+        self.unseen: set[str] = set()  # those that were left out at the last look at everything
         self.edits: list[MadeEdit] = []
 
     def write(self, path: str, author: str, prompts: Iterable[str] = ()) -> None:
@@ -193,7 +196,7 @@ class Files:
 
     def record_released(self, paths: Iterable[str], open_calls: Mapping[str, AgentCall]) -> list[EditView]:
         """Do what `Looks.record_released` does."""
-        facts = Facts(open_calls.values())
+        facts = self._facts(open_calls)
         found = [self._taken(path, facts, EXTERNAL_CALL) for path in paths if facts.must_wait(path)]
         return cast("list[EditView]", [each for each in found if each is not None])
 
@@ -225,10 +228,10 @@ class Files:
         self._disk.require_space("edits")
         finished = [name for name, call in open_calls.items() if call.is_over]
         paths = None if finished else paths
-        facts = Facts(open_calls.values())
+        facts = self._facts(open_calls)
         found = []
         for path in list(self.written):
-            is_meant = paths is None or path in paths
+            is_meant = (path not in self.hidden or path in facts.named) if paths is None else path in paths
             if is_meant and not (paths is None and path in facts.named and facts.must_wait(path)):
                 found.append(self._taken(path, facts, otherwise))
         shells = [call for name in finished if (call := open_calls[name]).paths is None and call.conversation]
@@ -236,13 +239,18 @@ class Files:
             self._open.note_unseen(waiting, shells[-1].conversation)
         for name in finished:
             self._open.remove(name)
+        if paths is None:
+            self.unseen = set(self.hidden)
         return [made for made in found if made is not None]
+
+    def _facts(self, open_calls: Mapping[str, AgentCall]) -> Facts:
+        return Facts(open_calls.values(), self._open.working_since())
 
     def _taken(self, path: str, facts: Facts, otherwise: CallInfo) -> MadeEdit | None:
         if path not in self.written:
             return None
         moment, authors, prompts = self.written.pop(path)
-        info = explain(FoundChange(path, moment), facts, otherwise)
+        info = explain(FoundChange(path, moment, is_unseen=path in self.unseen), facts, otherwise)
         made = MadeEdit(
             path=path.encode(),
             info=info,
@@ -654,6 +662,14 @@ class Day:
             self.note("the disk has space")
             self.disk.is_full = lambda: False
 
+    def hide(self) -> None:
+        """Let a rule leave out a file, or let the rule go."""
+        if self.is_complete:
+            return
+        path = self.random.choice(PATHS)
+        self.note("show" if path in self.files.hidden else "hide", path)
+        self.files.hidden ^= {path}
+
     def damage(self) -> None:
         """Damage the log: a byte of it, or its end."""
         if self.is_complete or not self.log.exists() or not self.log.stat().st_size:
@@ -689,6 +705,7 @@ class Day:
             (4, self.work_behind),
             (2, self.damage),
             (2, self.fill),
+            (5, self.hide),
             (1, lambda: self.kill(session)),
         ]
         live = self.live()
@@ -726,6 +743,7 @@ class Day:
                     while not each.is_reported:
                         self.deliver(each)
             self.quit(session)
+        self.files.hidden.clear()
         self.look()
         assert not self.files.written, self.said
         # Nothing says of a call whose beginning is lost that its session works at all.

@@ -637,15 +637,25 @@ def test_a_named_file_that_became_a_folder_is_recorded_as_deleted(
 # ---- what can't be recorded
 
 
-def test_a_file_with_an_unknown_earlier_state_is_not_recorded_as_new(scene: Scene) -> None:
+@pytest.mark.parametrize("who", [PERSON, AGENT], ids=["a person", "an agent"])
+def test_a_file_with_an_unknown_earlier_state_awaits_review_if_an_agent_may_have_changed_it(
+    scene: Scene, who: CallInfo
+) -> None:
     put(scene, ".casignore", b"secret\n")
     put(scene, "secret", b"old\n")
     scene.workspace.record_changes(EXTERNAL_CALL)
     (scene.root / ".casignore").unlink()
     put(scene, "secret", b"new\n")
-    found = scene.workspace.record_changes(AGENT)
-    assert recorded_changes(found) == ["delete .casignore"]
-    assert [passed.path for passed in found.skipped] == ["secret"]
+    found = scene.workspace.record_changes(who)
+    if who is PERSON:
+        assert recorded_changes(found) == ["delete .casignore"]
+        assert [passed.path for passed in found.skipped] == ["secret"]
+        return
+    assert recorded_changes(found) == ["create secret", "delete .casignore"]
+    (edit,) = [view.seq for view in found.edits if view.edit.path == b"secret"]
+    assert scene.statuses()[edit] is Status.PENDING
+    with pytest.raises(FileMayBeOlder):
+        scene.reject(edit)
 
 
 def test_a_limit_is_reported_and_nothing_beyond_it_counts_as_deleted(known: Scene) -> None:
@@ -787,8 +797,11 @@ def test_a_name_is_free_if_a_tool_finds_no_file_and_not_if_it_finds_another(part
     for path in paths:
         put(partial, path, b"new\n")
     found = partial.workspace.record_changes(AGENT, paths)
-    assert recorded_changes(found) == ["create dist/deep/old.js", "create env", "create x.cfg", "delete env"]
-    assert {passed.path for passed in found.skipped} == {"pipe"}
+    wanted = ["create dist/deep/old.js", "create env", "create pipe", "create x.cfg", "delete env"]
+    assert recorded_changes(found) == wanted
+    (pipe,) = [view for view in found.edits if view.edit.path == b"pipe"]
+    outcome = partial.reject(*(view.seq for view in found.edits))
+    assert outcome.older == (pipe.seq,)  # whether something else was there under that name is not known
 
 
 def test_files_left_out_of_a_known_folder_become_known_or_are_deleted_with_it(
@@ -807,7 +820,11 @@ def test_files_left_out_of_a_known_folder_become_known_or_are_deleted_with_it(
     (scene.root / "link").unlink()
     for path in paths:
         put(scene, path, b"2\n")
-    assert recorded_changes(scene.workspace.record_changes(AGENT, paths)) == ["create two/x.cfg", "edit one/x.cfg"]
+    assert recorded_changes(scene.workspace.record_changes(AGENT, paths)) == [
+        "create link/x.cfg",
+        "create two/x.cfg",
+        "edit one/x.cfg",
+    ]
 
 
 def test_files_left_out_of_a_newly_visible_folder_are_not_new_later(partial: Scene) -> None:
@@ -843,7 +860,7 @@ def test_a_newly_visible_excluded_file_is_not_new_to_the_scan_that_covers_it(par
     put(partial, ".casignore", b"# nothing\n")
     with closing(Journal(str(partial.root), Disk())) as journal:
         record_changes(journal, EXTERNAL_CALL, excluding=["x.cfg"])
-        found = record_changes(journal, AGENT, ["x.cfg"])
+        found = record_changes(journal, PERSON, ["x.cfg"])
     assert (recorded_changes(found), [passed.path for passed in found.skipped]) == ([], ["x.cfg"])
 
 
@@ -877,7 +894,7 @@ def test_a_tools_file_is_new_next_to_files_that_the_first_scan_left_out(partial:
         assert recorded_changes(partial.workspace.record_changes(AGENT, [path])) == [f"create {path}"]
     put(partial, ".casignore", b"# nothing\n")
     (partial.root / "env/pyvenv.cfg").unlink()
-    assert recorded_changes(partial.workspace.record_changes(AGENT)) == ["edit .casignore"]
+    assert recorded_changes(partial.workspace.record_changes(PERSON)) == ["edit .casignore"]
 
 
 def test_a_newly_visible_folder_without_files_holds_nothing(scene: Scene) -> None:

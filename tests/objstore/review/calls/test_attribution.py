@@ -6,7 +6,7 @@ import pytest
 
 from objstore.model.basic_types import Origin
 from objstore.model.results import EXTERNAL_CALL, CallInfo
-from objstore.review.calls.attribution import CANDIDATES, RULES, WHY, Facts, FoundChange, explain
+from objstore.review.calls.attribution import CANDIDATES, NOT_SEEN, RULES, WHY, Facts, FoundChange, explain
 from objstore.review.calls.open_calls import AgentCall, CallKind
 from objstore.values.fastclass import replace
 
@@ -35,7 +35,8 @@ def whose(calls: Iterable[AgentCall], path: str, moment: int, tick: int = 0, *, 
 def of_any(*calls: AgentCall) -> CallInfo:
     """Return the attribution of a change that any of the calls may have made."""
     names = sorted({each.conversation for each in calls})
-    return CallInfo(tool="", origin=Origin.UNATTRIBUTED, notes={CANDIDATES: "\n".join(names)})
+    notes = {CANDIDATES: "\n".join(names)} if names else {}
+    return CallInfo(tool="", origin=Origin.UNATTRIBUTED, notes=notes)
 
 
 NOW = 1  # while all calls run that are open
@@ -103,6 +104,25 @@ def test_without_a_call_that_may_touch_any_file_the_default_attribution_applies(
     for calls in ([], [A, OTHER]):
         assert explain(FoundChange("h", NOW), Facts(calls), mine) == mine
         assert explain(FoundChange("h", NOW), Facts(calls)) == EXTERNAL_CALL
+
+
+@pytest.mark.parametrize(
+    ("running_calls", "working_since", "author"),
+    [
+        pytest.param([], None, EXTERNAL_CALL, id="no agent ever worked here"),
+        pytest.param([], NOW + 1, EXTERNAL_CALL, id="it is older than the first report of an agent"),
+        pytest.param([], NOW, of_any(), id="an agent may have changed it in an earlier call"),
+        pytest.param([ANY], 0, of_any(ANY), id="a shell runs, and a person may have changed it before"),
+        pytest.param([ANY, ANY_OTHER], 0, of_any(ANY, ANY_OTHER), id="shells of two conversations run"),
+        pytest.param([A], 0, A.info, id="it was looked at when the call began that named it"),
+    ],
+)
+def test_a_change_that_no_look_could_see_is_no_ones_for_sure(
+    running_calls: list[AgentCall], working_since: int | None, author: CallInfo
+) -> None:
+    found = explain(FoundChange("f", NOW, is_unseen=True), Facts(running_calls, working_since))
+    assert (found.origin, found.notes.get(CANDIDATES)) == (author.origin, author.notes.get(CANDIDATES))
+    assert found.notes.get(WHY) == (NOT_SEEN if author.origin is Origin.UNATTRIBUTED else None)
 
 
 @pytest.mark.parametrize(

@@ -120,8 +120,8 @@ export async function reopen(index) {
 export async function undo() {
   await acting;
   const number = state.queue?.undo ?? 0;
-  if (!number) say("There is no decision to undo.");
-  else await perform("undo", { number });
+  if (number) await perform("undo", { number });
+  else say(state.queue?.elsewhere ? `What was decided on ${state.queue.elsewhere} can’t be taken back here.` : "There is no decision to undo.");
 }
 
 /** Redo the decision that was undone last. */

@@ -11,8 +11,9 @@ const FIELDS = "input:not([type=range], [type=checkbox], [type=radio]), textarea
 
 /**
  * A key. `repeats`: whether it acts again while it is held. `decides`: whether it decides on the current change, or marks
- * it. `leads_to_text`: what is typed after it is text, and no key. `waits`: false if nothing needs to be loaded for it.
- * @typedef {{ key: string, words: string, act: () => unknown, repeats?: boolean, decides?: boolean, leads_to_text?: boolean, waits?: boolean }} Key
+ * it. `on_file`: whether it does nothing where no file is shown. `leads_to_text`: what is typed after it is text, and no
+ * key. `waits`: false if nothing needs to be loaded for it.
+ * @typedef {{ key: string, words: string, act: () => unknown, repeats?: boolean, decides?: boolean, on_file?: boolean, leads_to_text?: boolean, waits?: boolean }} Key
  */
 
 /** @type {Key[]} */
@@ -21,22 +22,22 @@ export const KEYS = [
   { key: "k", words: "previous change", act: () => go(-1), repeats: true },
   { key: "J", words: "next file", act: () => moveFile(1) || say("That was the last file."), repeats: true },
   { key: "K", words: "previous file", act: () => moveFile(-1) || say("That was the first file."), repeats: true },
-  { key: "a", words: "accept this change", act: () => onChange(() => decideOn("accept", state.cursor)), decides: true },
-  { key: "x", words: "reject this change", act: () => onChange(() => decideOn("reject", state.cursor)), decides: true },
-  { key: "X", words: "reject it, and say why", act: () => onChange(() => rejectWithReason(state.cursor)), leads_to_text: true },
-  { key: "c", words: "comment on this change, or on the lines that are chosen", act: () => onChange(() => commentOn(state.cursor)), leads_to_text: true },
-  { key: "s", words: "split this change", act: () => onChange(splitCurrent) },
-  { key: "e", words: "show the single edits that make it", act: () => onChange(showEdits) },
-  { key: ".", words: "mark it seen; it stays to decide", act: () => onChange(seeCurrent), decides: true },
+  { key: "a", words: "accept this change", act: () => onChange(() => decideOn("accept", state.cursor)), decides: true, on_file: true },
+  { key: "x", words: "reject this change", act: () => onChange(() => decideOn("reject", state.cursor)), decides: true, on_file: true },
+  { key: "X", words: "reject it, and say why", act: () => onChange(() => rejectWithReason(state.cursor)), leads_to_text: true, on_file: true },
+  { key: "c", words: "comment on this change, or on the lines that are chosen", act: () => onChange(() => commentOn(state.cursor)), leads_to_text: true, on_file: true },
+  { key: "s", words: "split this change", act: () => onChange(splitCurrent), on_file: true },
+  { key: "e", words: "show the single edits that make it", act: () => onChange(showEdits), on_file: true },
+  { key: ".", words: "mark it seen; it stays to decide", act: () => onChange(seeCurrent), decides: true, on_file: true },
   { key: "u", words: "undo the newest decision", act: undo },
   { key: "U", words: "redo what was undone", act: redo },
-  { key: "t", words: "the whole turn: then a accepts, x rejects", act: () => askWhole("turn") },
-  { key: "f", words: "the whole file: then a accepts, x rejects", act: () => askWhole("file") },
+  { key: "t", words: "the whole turn: then a accepts, x rejects", act: () => askWhole("turn"), on_file: true },
+  { key: "f", words: "the whole file: then a accepts, x rejects", act: () => askWhole("file"), on_file: true },
   { key: "/", words: "search the queue: files and prompts", act: filterQueue, leads_to_text: true, waits: false },
-  { key: "b", words: "blame: the prompt of each line of this file", act: blame },
+  { key: "b", words: "blame: the prompt of each line of this file", act: blame, on_file: true },
   { key: "h", words: "history: the timeline of this file, or of all", act: timeline },
   { key: "H", words: "search the history: text, paths, prompts", act: () => goTo(searchAddress("", "text")), leads_to_text: true, waits: false },
-  { key: "Shift ↓", words: "choose lines, from the first of the change on; Shift ↑: one less", act: () => pickMore(1), repeats: true },
+  { key: "Shift ↓", words: "choose lines, from the first of the change on; Shift ↑: one less", act: () => pickMore(1), repeats: true, on_file: true },
   { key: "?", words: "show all keys", act: () => set({ sheet: { kind: "keys" } }) },
   { key: "q", words: "leave: what is decided is recorded already", act: () => goTo("#/done") },
   { key: "Escape", words: "close a dialog; on a phone, back to the queue", act: back },
@@ -63,6 +64,12 @@ export function listenToKeys() {
     else if (!kept.at(-1)?.leads_to_text) kept.push({ ...found, time: event.timeStamp });
     pump();
   });
+}
+
+/** Return the keys that do something on the screen. */
+export function keysHere() {
+  const is_file = state.route.screen === "file" && state.file !== null;
+  return KEYS.filter(({ on_file }) => is_file || !on_file);
 }
 
 /** @param {KeyboardEvent} event @returns {Key | undefined} */

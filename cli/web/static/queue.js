@@ -1,6 +1,6 @@
 // The queue: what there is to review, by turn or as folders, with a filter, and the notices above it.
 
-/** @import {Comment, FileSummary, Queue, Session} from "./types.d.ts" */
+/** @import {Comment, FileSummary, Queue} from "./types.d.ts" */
 /** @import {Stop, TurnStops} from "./progress.js" */
 /** @import {Child} from "./vendor/preact-htm.js" */
 import { post } from "./api.js";
@@ -279,9 +279,4 @@ function Comments({ queue }) {
     <ul>${queue.comments.map((comment) => html`<li key=${comment.comment}>
       <a class="row" href=${address(comment)} title=${comment.text}><${Icon} name="say" kind="mark" /><span class="clip name">${short(comment.text, 80)}</span><span class="grow"></span><span class="kind">${comment.state}</span></a></li>`)}</ul>
   </section>`;
-}
-
-/** Return the session of a turn. @param {Queue | null} queue @param {number} number @returns {Session | undefined} */
-export function sessionOf(queue, number) {
-  return queue?.sessions.find((one) => one.session === number);
 }

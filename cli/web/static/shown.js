@@ -52,11 +52,6 @@ export function onScreen(names = null) {
   return found;
 }
 
-/** Return how many rows of a change were not on the screen. @param {string} key @param {number} rows */
-export function unshownRows(key, rows) {
-  return rows - (shown.get(key)?.size ?? 0);
-}
-
 /** Return numbers as ranges. @param {Iterable<number>} numbers @returns {Span[]} */
 function ranges(numbers) {
   /** @type {Span[]} */

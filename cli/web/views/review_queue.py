@@ -85,7 +85,7 @@ def queue_shape(server: ServerState, workspace: "Workspace", version: str) -> Sh
         "root": shown_name(root) if elsewhere is None else elsewhere.title,
         "elsewhere": "" if elsewhere is None else elsewhere.title,
         "read_only": server.read_only(),
-        "undo": in_force[0].number if in_force else 0,
+        "undo": in_force[0].number if in_force and elsewhere is None else 0,
         "changes": changes,
         "total": changes + server.progress.decided,
         "decided": server.progress.decided,

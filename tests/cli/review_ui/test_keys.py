@@ -24,6 +24,12 @@ def test_the_page_has_the_keys_of_the_terminal() -> None:
     assert not TERMINAL_KEYS.keys() & on_page.keys()
 
 
+def test_the_docs_of_the_page_list_its_keys() -> None:
+    (table,) = re.findall(r"\| key \| what it does \|\n(.*?)\n\n", (ROOT / "docs/web.md").read_text(), re.DOTALL)
+    first = "".join(re.findall(r"^\| (.*?) \|", table, re.MULTILINE))
+    assert set(re.findall(r"`(.+?)`", first)) == {*KEYS, "b", "h", "H", "↓", "↑", "Escape"}
+
+
 def test_the_docs_list_every_key() -> None:
     page = (ROOT / "docs/review.md").read_text()
     rows = [(key if key.strip() else "Space", meaning) for key, meaning in {**KEYS, **TERMINAL_KEYS}.items()]

@@ -27,6 +27,9 @@ OPTIONS: Final = (
     "--allowImportingTsExtensions",
 )
 
+NUMBERED: Final = re.compile("[ad][0-5]")
+"""Classes whose number the page computes: how new a line is, and how deep in folders a file."""
+
 RUNS_TEXT: Final = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|srcdoc|eval\(|new Function|setTimeout\([\"'`]|DOMParser"
 )
@@ -48,6 +51,14 @@ def test_modules_say_what_they_are_and_are_short(module: Path) -> None:
     lines = module.read_text().splitlines()
     assert lines[0].startswith("// ")
     assert len(lines) <= 500
+
+
+def test_each_class_of_the_style_sheet_is_named_by_the_page() -> None:
+    rules = re.sub(r"/\*.*?\*/|\{[^{}]*\}", "", (FOLDER / "page.css").read_text(), flags=re.DOTALL)
+    styled = dict.fromkeys(re.findall(r"\.([a-z][\w-]*)", rules, re.IGNORECASE))
+    pages = [*MODULES, FOLDER / "index.html", FOLDER.parents[1] / "screen" / "syntax.py"]
+    named = set(re.findall(r"[\w-]+", "\n".join(page.read_text() for page in pages)))
+    assert [name for name in styled if name not in named and not NUMBERED.fullmatch(name)] == []
 
 
 def test_the_page_names_no_other_host_and_no_style_or_script_of_its_own() -> None:

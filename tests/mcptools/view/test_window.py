@@ -157,6 +157,8 @@ def test_what_a_rejection_takes_out_is_asked_about_where_the_reason_was_written(
 def test_the_keyboard_is_enough(page: "Page", host: WindowHost, root: Path) -> None:
     window = opened(page, host)
     article(window, 0).focus()
+    page.keyboard.press("u")
+    status(window, "Nothing that was decided in this window can be undone.")
     page.keyboard.press("j")
     page.keyboard.press("a")
     status(window, "Accepted hunk 1:2, of a.txt.")

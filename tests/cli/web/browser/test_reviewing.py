@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.review_ui.keys import KEYS
 from tests.cli.web.browser.conftest import Opener
 from tests.support.command_runner import cas
 from tests.support.hooked_agents import ClaudeCode
@@ -217,6 +218,22 @@ def test_what_no_line_shows_is_said_in_words(reading: ReviewPage) -> None:
     for name, words in said.items():
         reading.file(name)
         expect(reading.page.locator(".scroll")).to_contain_text(words)
+
+
+def test_the_keys_that_do_something_on_a_screen_are_listed_there(reading: ReviewPage) -> None:
+    reading.file("tests/test_cart.py")
+    reading.press("?")
+    on_file = reading.sheet.locator("kbd").all_inner_texts()
+    assert {*KEYS} <= {*on_file}
+    reading.press("Escape")
+    reading.go("#/store")
+    reading.page.get_by_role("heading", name="Store", level=1).wait_for()
+    reading.press("?")
+    assert {*on_file} - {*reading.sheet.locator("kbd").all_inner_texts()} == {*"axXcse.tfb", "Shift ↓"}
+    reading.press("Escape")
+    for key in "axXcse.tfb":
+        reading.press(key)
+        assert reading.sheet.count() == 0, key
 
 
 def test_all_keys_are_listed_and_can_be_turned_off(reading: ReviewPage) -> None:

@@ -44,7 +44,6 @@ from objstore.storage.transaction.journal import Journal
 from objstore.upkeep.integrity.segment_scan import MAX_LISTED_LOSSES, FrameSpan, ScannedRecord, SegmentScan
 from objstore.values.errors import (
     UNREADABLE,
-    BlobDamaged,
     CasError,
     DiskFailed,
     DiskFull,
@@ -323,22 +322,9 @@ class _Checking:
         """Return whether every stored blob can be read, and no held blob is missing."""
         if self._since is not None:
             scan.earlier = partial(_place_in, built)
-        # A base precedes its deltas: from the newest blob on, each chain is decoded once, whatever the cache holds.
-        for done, name in enumerate(reversed(scan.blobs)):
-            self._progress("blobs", done, len(scan.blobs))
-            try:
-                if not scan.is_verified(name):
-                    self._verify(scan, name)
-            except BlobDamaged:
-                return False
+        if next(scan.unreadable(self._progress, quick=self._quick), None) is not None:
+            return False
         return not built.blobs.lost() and built.blobs.uncounted() is None
-
-    def _verify(self, scan: SegmentScan, name: BlobId) -> None:
-        """Verify a blob. Raises BlobDamaged."""
-        if self._quick:
-            scan.verify_needs(name)
-        else:
-            scan.verify(name)
 
     def _explain(self, marked: Place | None) -> None:
         """Report what is wrong with the log, and what it means for which edits and snapshots."""
@@ -430,14 +416,8 @@ class _Checking:
             last_seq = int(found.record.seq) if isinstance(found.record, Edit) else last_seq
 
     def _check_blobs(self, scan: SegmentScan, records: list[ScannedRecord], *, is_log_sound: bool) -> None:
-        lost: dict[BlobId, str] = {}
-        total = len(scan.blobs)
-        for done, name in enumerate(scan.blobs):
-            self._progress("blobs", done, total)
-            try:
-                self._verify(scan, name)
-            except BlobDamaged as error:
-                lost[name] = error.reason
+        found = dict(scan.unreadable(self._progress, quick=self._quick))
+        lost = {name: found[name] for name in scan.blobs if name in found}
         # Expired records hold nothing: their blobs may be gone.
         invalid: dict[BlobId, str] = {}
         read = partial(_tree_or_none, scan, invalid)

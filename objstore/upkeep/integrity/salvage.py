@@ -17,7 +17,7 @@ from objstore.disk.fs.confined_path import require_not_reserved
 from objstore.disk.fs.disk import Disk, make_folders
 from objstore.disk.fs.reserved_names import STORE_NAME
 from objstore.history.snapshot_check import unreadable_parts
-from objstore.model.basic_types import DocumentId, FileState, Progress, Seq
+from objstore.model.basic_types import DocumentId, FileState, Progress, Seq, ignore_progress
 from objstore.model.ids import BlobId, RecordId
 from objstore.model.ranges import Ranges, ranges_of
 from objstore.model.record_codec import encode_record
@@ -41,7 +41,7 @@ from objstore.storage.store.create import (
 from objstore.upkeep.integrity.blob_rescue import BlobRescue
 from objstore.upkeep.integrity.segment_scan import MAX_LISTED_LOSSES, Damage, ScannedRecord, SegmentScan, segment_folder
 from objstore.values.clock import now
-from objstore.values.errors import BlobDamaged, DiskFailed, FileExists
+from objstore.values.errors import DiskFailed, FileExists
 from objstore.values.fastclass import replace, value
 
 __all__ = ["LostBlob", "PathBreak", "RecoveredFile", "Salvage", "plan_salvage", "rebuild", "salvage_store"]
@@ -228,18 +228,9 @@ def _rebuilt(
 
 def _verified(scan: SegmentScan, progress: Progress | None) -> tuple[dict[BlobId, None], dict[BlobId, str]]:
     """Return the blobs that verify, in order, and why each of the others doesn't."""
-    saved: dict[BlobId, None] = {}
-    lost: dict[BlobId, str] = {}
-    for done, name in enumerate(scan.blobs):
-        if progress is not None:
-            progress("blobs", done, len(scan.blobs))
-        try:
-            scan.verify(name)
-        except BlobDamaged as error:
-            lost[name] = error.reason
-        else:
-            saved[name] = None
-    return saved, lost
+    found = dict(scan.unreadable(progress or ignore_progress))
+    lost = {name: found[name] for name in scan.blobs if name in found}
+    return {name: None for name in scan.blobs if name not in found}, lost
 
 
 def _chain(records: Sequence[ScannedRecord]) -> tuple[list[ScannedRecord], list[ScannedRecord]]:

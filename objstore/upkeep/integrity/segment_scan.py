@@ -12,6 +12,7 @@ from itertools import chain, islice, pairwise
 from operator import itemgetter
 from typing import Final, NamedTuple, Self
 
+from objstore.model.basic_types import Progress
 from objstore.model.ids import BlobId, RecordId, record_id
 from objstore.model.record_codec import decode_record
 from objstore.model.records import Record
@@ -296,9 +297,20 @@ class SegmentScan:
         except BlobMissing as error:
             raise self._part_lost(name, error.blob) from error
 
-    def is_verified(self, name: BlobId) -> bool:
-        """Return whether a blob that is not large was read, for itself or as a base of another one."""
-        return name in self._verified
+    def unreadable(self, progress: Progress, *, quick: bool = False) -> Iterator[tuple[BlobId, str]]:
+        """Yield each blob that can't be read, newest first, and why. `quick`: as `verify_needs` says.
+
+        A base precedes its deltas: from the newest blob on, each chain is decoded once, whatever the cache holds.
+        """
+        for done, name in enumerate(reversed(self.blobs)):
+            progress("blobs", done, len(self.blobs))
+            try:
+                if quick:
+                    self.verify_needs(name)
+                elif name not in self._verified:
+                    self.verify(name)
+            except BlobDamaged as error:
+                yield name, error.reason
 
     def verify_needs(self, name: BlobId) -> None:
         """Raise BlobDamaged if a base or chunk of a blob is missing, or its base does not fit; don't read the blob."""

@@ -30,7 +30,8 @@ from objstore.upkeep.remote.bucket import local_path, open_bucket
 from objstore.upkeep.remote.decisions import Ledger, RemoteDecision, append, new_nonce
 from objstore.upkeep.remote.keys import Lane, lane_of
 from objstore.upkeep.remote.pull import fetch, mirror
-from objstore.upkeep.remote.push import Pushed, in_parallel, push
+from objstore.upkeep.remote.push import Pushed, push
+from objstore.upkeep.remote.waiting import in_parallel
 from tests.bench.bulk import Bulk
 from tests.bench.measure import Report, timed_in_turn
 from tests.support.buckets import FailingBucket

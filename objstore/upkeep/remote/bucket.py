@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 import re
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from objstore.disk.fs.disk import give_written, make_folders
+from objstore.upkeep.remote.waiting import answered
 from objstore.values.fastclass import value
 from objstore.values.request_errors import (
     ObjectMissing,
@@ -23,8 +25,11 @@ from objstore.values.request_errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
     from obstore.store import ObjectStore
 
@@ -164,7 +169,7 @@ class ObjectBucket:
             if path is not None:
                 make_folders(os.path.dirname(path))
             try:
-                put(self._store, key, content, mode="create", use_multipart=False)
+                self._asked(partial(put, self._store, key, content, mode="create", use_multipart=False))
             except AlreadyExistsError:
                 return False
             if path is not None:
@@ -178,11 +183,11 @@ class ObjectBucket:
         from obstore import get
 
         with self._translating(key):
-            found = get(self._store, key)
+            found = self._asked(partial(get, self._store, key))
             if found.meta["size"] > most:
                 raise ObjectTooLarge(self.url, key, most)
             # No more arrives than the size that was said: HTTP ends a body there.
-            content = found.bytes().to_bytes()
+            content = self._asked(found.bytes).to_bytes()
             if len(content) > most:
                 raise ObjectTooLarge(self.url, key, most)
             return content
@@ -193,7 +198,8 @@ class ObjectBucket:
 
         def found() -> Iterator[Listed]:
             with self._translating():
-                for page in list_objects(self._store, prefix, offset=after or None):
+                pages = iter(list_objects(self._store, prefix, offset=after or None))
+                while (page := self._asked(partial(next, pages, None))) is not None:
                     for each in page:
                         yield Listed(key=each["path"], size=each["size"], changed=each["last_modified"])
 
@@ -205,7 +211,7 @@ class ObjectBucket:
         from obstore import list_with_delimiter
 
         with self._translating():
-            found = list_with_delimiter(self._store, prefix)
+            found = self._asked(partial(list_with_delimiter, self._store, prefix))
         return sorted(each.rstrip("/").rpartition("/")[2] for each in found["common_prefixes"])
 
     def delete(self, keys: Sequence[str]) -> None:
@@ -214,12 +220,16 @@ class ObjectBucket:
 
         if self._folder is None and keys:
             with self._translating(), suppress(FileNotFoundError):
-                delete(self._store, list(keys))
+                self._asked(partial(delete, self._store, list(keys)))
                 return
         # A folder, or a server that refuses a list with an object that is gone, as Azure does.
         for key in keys:
             with self._translating(), suppress(FileNotFoundError):
-                delete(self._store, key)
+                self._asked(partial(delete, self._store, key))
+
+    def _asked(self, ask: Callable[[], T]) -> T:
+        """Return the answer to a request. Ctrl-C ends the wait for a server; a folder answers at once."""
+        return ask() if self._folder is not None else answered(ask)
 
     def _sync(self, key: str) -> None:
         """Make a new file of a folder durable, with its name and those of its folders."""

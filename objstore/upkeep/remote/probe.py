@@ -4,11 +4,12 @@ Some servers take the condition and ignore it. Two stores would then overwrite e
 """
 
 import os
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import Barrier
 from typing import Final
 
 from objstore.upkeep.remote.bucket import Bucket
+from objstore.upkeep.remote.waiting import started
 from objstore.values.fastclass import value
 from objstore.values.request_errors import RemoteRefused
 
@@ -40,15 +41,20 @@ def probe(bucket: Bucket) -> Probed:
         return [bucket.put_new(key, content) for key in keys]
 
     try:
-        with ThreadPoolExecutor(_WRITERS) as pool:
-            answers = list(pool.map(write, contents))
+        answers = [each.result() for each in [started(partial(write, content)) for content in contents]]
         for key, won in zip(keys, zip(*answers, strict=True), strict=True):
             _require_one(bucket, key, won, contents)
-        if {each.key for each in bucket.listed(_FOLDER)} < set(keys):
-            raise RemoteRefused(bucket.url, "the bucket does not list what was just put there")
-    finally:
+        _require_listed(bucket, keys)
+    except Exception:  # not Ctrl-C, which would wait again for a server that does not answer
         bucket.delete(keys)
+        raise
+    bucket.delete(keys)
     return Probed(writers=_WRITERS, keys=_KEYS)
+
+
+def _require_listed(bucket: Bucket, keys: list[str]) -> None:
+    if {each.key for each in bucket.listed(_FOLDER)} < set(keys):
+        raise RemoteRefused(bucket.url, "the bucket does not list what was just put there")
 
 
 def _require_one(bucket: Bucket, key: str, won: tuple[bool, ...], contents: list[bytes]) -> None:

@@ -27,14 +27,13 @@ from objstore.storage.log.segment_files import segment_name
 from objstore.storage.store.create import (
     creation_folder_name,
     discard_creation_folder,
-    discard_leftover,
     finish_creation,
     give_to_owner_above,
     is_creation_folder,
 )
 from objstore.upkeep.remote.heads import PIECE
 from objstore.upkeep.remote.keys import object_key, store_of
-from objstore.upkeep.remote.push import in_parallel
+from objstore.upkeep.remote.waiting import in_parallel
 from objstore.upkeep.transfer.import_export import checked_store, import_store, new_folder
 from objstore.values.errors import CasError, DiskFull, StoreDamaged
 from objstore.values.fastclass import value
@@ -87,7 +86,7 @@ def mirror(bucket: Bucket, head: Head, place: str, incoming: str, disk: Disk, pr
     """
     above, store = os.path.dirname(place), os.path.join(place, STORE_NAME)
     for name in filter(is_creation_folder, os.listdir(above)):
-        discard_leftover(os.path.join(above, name), disk)
+        discard_creation_folder(os.path.join(above, name), disk)  # of a pull that was killed: all here is ours
     fetched = fetch(bucket, head, incoming, disk, progress, having=os.path.join(store, LOG_NAME))
     making = os.path.join(above, creation_folder_name())
     disk.make_creation_folder(making)
@@ -321,7 +320,7 @@ def _adopt(making: str, place: str, disk: Disk) -> None:
         if not os.path.lexists(place):
             disk.move_store_folder(making, place)
         elif not disk.exchange(above, os.path.basename(making), above, os.path.basename(place)):
-            old = f"{making}.old"
+            old = os.path.join(os.path.dirname(place), creation_folder_name())
             disk.move_store_folder(place, old)
             disk.move_store_folder(making, place)
             disk.move_store_folder(old, making)

@@ -7,9 +7,9 @@ one need not send them again.
 
 from __future__ import annotations
 
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Event
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from blake3 import blake3
 
@@ -28,29 +28,25 @@ from objstore.upkeep.remote.keys import (
     piece_in,
     store_of,
 )
+from objstore.upkeep.remote.waiting import in_parallel
 from objstore.values.errors import StoreDamaged
 from objstore.values.fastclass import value
 from objstore.values.request_errors import NotBundled, RemoteDiverged, RemoteFailed, RemoteRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from objstore.model.basic_types import Progress
     from objstore.storage.log.segments import Log
     from objstore.storage.store.object_store import Store
     from objstore.upkeep.remote.bucket import Bucket
 
-__all__ = ["PushPlan", "Pushed", "in_parallel", "plan_push", "push"]
-
-AT_ONCE: Final = 6
-"""Pieces that are sent or fetched at once: 48 MB of memory at most."""
+__all__ = ["PushPlan", "Pushed", "plan_push", "push"]
 
 _MANY: Final = 8
 """Pieces from which on a list of what is there may save sending some again."""
 
 _RECORD: Final = int(FrameKind.RECORD)
-
-ItemT = TypeVar("ItemT")
 
 
 @value
@@ -165,28 +161,6 @@ def push(
     if not claim(bucket, numbered(head_folder(lane), made.number), encoded):
         raise RemoteFailed(bucket.url, f"head {made.number} was created by another push. Push again")
     return Pushed(head=made, name=name_of(encoded), pieces=len(plan.sent), size=plan.size, is_new=True)
-
-
-def in_parallel(work: Callable[[ItemT], int], items: Iterable[ItemT], progress: Progress | None, total: int) -> None:
-    """Do work that waits for a network on several items at once; it returns how many bytes are done.
-
-    The first error ends it, once what has begun is over.
-    """
-    done = 0
-    running: set[Future[int]] = set()
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        for item in items:
-            running.add(pool.submit(work, item))
-            if len(running) < AT_ONCE:
-                continue
-            over, running = wait(running, return_when=FIRST_COMPLETED)
-            done += sum(each.result() for each in over)
-            if progress is not None:
-                progress("bytes", done, total)
-        for each in running:
-            done += each.result()
-            if progress is not None:
-                progress("bytes", done, total)
 
 
 # ---- inside

@@ -23,9 +23,18 @@ from objstore.upkeep.remote.bucket import Bucket
 from objstore.upkeep.remote.heads import Head, Piece, SegmentPieces
 from objstore.upkeep.remote.keys import lane_of, object_key
 from objstore.upkeep.remote.pull import mirror
+from objstore.values.errors import DiskFailed
 from tests.support.buckets import FailingBucket, memory_bucket
 from tests.support.crash_scenarios import change, rejected, write
-from tests.support.faulty_disk import CountdownDisk, PowerCut, UnsyncedDisk, sampled_steps
+from tests.support.faulty_disk import (
+    CountdownDisk,
+    PowerCut,
+    UnsyncedDisk,
+    broken_disk,
+    full_disk,
+    power_cut,
+    sampled_steps,
+)
 from tests.support.segment_scans import scan
 
 Files = dict[str, bytes]
@@ -293,19 +302,20 @@ def test_what_is_new_is_refused_if_a_check_of_all_refuses_it(root: Path, tmp_pat
 # ---- crashes
 
 
-def test_pull_that_dies_at_any_step_leaves_a_mirror_that_was_checked(
-    root: Path, tmp_path: Path, bucket: FailingBucket
+@pytest.mark.parametrize("failure", [power_cut, full_disk, broken_disk])
+def test_pull_that_fails_at_any_step_leaves_a_mirror_that_was_checked(
+    root: Path, tmp_path: Path, bucket: FailingBucket, failure: Callable[[str], BaseException]
 ) -> None:
     edit(root, "b.txt")
     before, old = published(bucket, root), segments(root)
     edit(root, "b.txt", "c.txt")
     after, new = published(bucket, root, pieces=3), segments(root)
 
-    def dies(steps: int | None, name: str) -> CountdownDisk:
+    def fails(steps: int | None, name: str) -> CountdownDisk:
         made = Mirror(tmp_path / name, bucket)
         made.pull(before)
-        disk = CountdownDisk(steps)
-        with suppress(PowerCut):
+        disk = CountdownDisk(steps, failure)
+        with suppress(PowerCut, DiskFailed):
             made.pull(after, disk)
         assert segments(made.root) in (old, new)
         made.pull(after)
@@ -314,5 +324,6 @@ def test_pull_that_dies_at_any_step_leaves_a_mirror_that_was_checked(
         assert [path.name for path in made.folder.iterdir()] == ["desk"]
         return disk
 
-    for step in sampled_steps(len(dies(None, "all").done)):
-        dies(step, str(step))
+    way = [power_cut, full_disk, broken_disk].index(failure)
+    for step in sampled_steps(len(fails(None, "all").done), way):
+        fails(step, str(step))

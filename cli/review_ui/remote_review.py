@@ -19,8 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = ["RemoteReview"]
 
-NEED_FILES: Final = "csEuU"
+UNDO: Final = "uU"
+NEED_FILES: Final = f"csE{UNDO}"
 """Keys of what only the store with the files can do."""
+
+_NAMED: Final = 10
+"""Hunks that a command names."""
 
 
 class RemoteReview(Review):
@@ -54,11 +58,18 @@ class RemoteReview(Review):
 
     def _acts(self) -> Mapping[str, Act]:
         refused: dict[str, Act] = dict.fromkeys(NEED_FILES, self._needs_files)
-        return {**super()._acts(), **refused}
+        return {**super()._acts(), **refused, **dict.fromkeys(UNDO, self._no_undo)}
 
     def _needs_files(self, _: Stop) -> Same:
-        title = self._elsewhere.title
-        self._say(f"Only {title} can do that, where the files are. A decision may be carried out there already.")
+        self._say(f"Only {self._elsewhere.title} can do that, where the files are.")
+        return Same.STAY
+
+    def _no_undo(self, _: Stop) -> Same:
+        member = self._elsewhere.member.name
+        units = self._steps[-1].units if self._steps else ()
+        names = " ".join(f"{member}/{unit}" for unit in units[:_NAMED]) or f"{member}/EDIT:HUNK"
+        way = f"After a `cas pull` that shows it as decided, `cas reopen {names}` asks {member} for that."
+        self._say(f"{self._elsewhere.no_undo} {way}")
         return Same.STAY
 
     def _resolved(self, action: Action, shown: Mapping[Unit, Status], *, reason: str = "") -> "DecisionOutcome | None":

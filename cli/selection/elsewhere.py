@@ -37,6 +37,11 @@ class Elsewhere:
         """Return what a review calls the store."""
         return visible(f"{self.member.name} ({self.remote.name})")
 
+    @property
+    def no_undo(self) -> str:
+        """Return why no decision is taken back from here."""
+        return f"What was decided on {self.title} can't be taken back here: it may be carried out already."
+
     def version(self) -> str:
         """Return a text that changes with every entry of the decision log that is read."""
         try:

@@ -136,9 +136,7 @@ def decided(
 def stepped(server: ServerState, action: Action, answer: Answer, step: Step) -> Shape:
     """Undo or redo a decision and return the outcome."""
     if server.elsewhere is not None:
-        store = server.elsewhere.title
-        words = f"What was decided on {store} can't be taken back here: it may be carried out already."
-        return overtaken(f"{words} Reopen the change after a `cas pull` that shows it as decided.")
+        return overtaken(f"{server.elsewhere.no_undo} Reopen the change after a `cas pull` that shows it as decided.")
     answered = server.shown(answer.ticket)
     if answered is None:
         return overtaken(_TOO_OLD)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.review_ui.remote_review import NEED_FILES
+from cli.review_ui.remote_review import NEED_FILES, UNDO
 from objstore import Workspace
 from tests.cli.review_ui.test_review import GROUP, press
 from tests.support.command_runner import CommandRunner
@@ -41,7 +41,10 @@ def test_changes_of_another_store_are_decided_one_by_one(lap: CommandRunner, des
         said = press(terminal, "Not in capitals.\r", r"2 of 3.*\] $")
         assert "Decision 1 asks desk (team)" in said
         for key in NEED_FILES:
-            assert "Only desk (team) can do that" in press(terminal, key, r"2 of 3.*\] $")
+            said = press(terminal, key, r"2 of 3.*\] $")
+            assert (
+                "`cas reopen desk/1:1` asks desk for that" if key in UNDO else "Only desk (team) can do that"
+            ) in said
         press(terminal, "a", r"3 of 3.*\] $")
         terminal.type("q")
         assert "1 change accepted, 1 change rejected, 1 change left pending in 1 file." in terminal.wait_for(
@@ -109,3 +112,12 @@ def test_refused_decision_is_said_first_and_can_be_made_again(lap: CommandRunner
         assert "Decision 3 asks" in press(terminal, "x", r"2 of 2.*\] $")
         terminal.type("q")
         terminal.wait_for(r"left pending")
+
+
+def test_decision_is_taken_back_by_the_command_that_undo_names(lap: CommandRunner, desk: Path) -> None:
+    lap.done("reject", "desk/1:1")
+    assert carried(desk) == [("carried", "")]
+    lap.done("pull")
+    lap.done("reopen", "desk/1:1")
+    assert carried(desk) == [("carried", "")]
+    assert (desk / "a.txt").read_bytes() == AFTER

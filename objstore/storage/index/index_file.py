@@ -31,6 +31,8 @@ _EMPTY_SECONDS: Final = 1
 """How long to wait for an empty file: the process that is creating it needs some milliseconds."""
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_PIECE: Final = 1 << 20
 _CREATED: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
@@ -140,7 +142,17 @@ class IndexFile:
         What is wrong with it is found when it is opened there: it is built again if it doesn't fit that log. Raises
         OSError.
         """
-        os.close(os.open(path, _CREATED, 0o600))
+        before = self._at_rest()
+        with open(os.open(path, _CREATED, 0o600), "wb") as copy:
+            if before is not None:  # a tenth of the time that SQLite takes, page by page
+                with open(os.open(self._name, _READ, dir_fd=self.folder), "rb") as content:
+                    while piece := content.read(_PIECE):
+                        copy.write(piece)
+                    copy.flush()
+                    os.fsync(copy.fileno())
+                if self._at_rest() == before:
+                    return True
+                copy.truncate(0)
         with (
             suppress(*SQLITE_ERRORS),
             closing(sqlite3.connect(_address(self.path, "mode=ro"), uri=True)) as kept,

@@ -175,6 +175,22 @@ def test_mirror_that_goes_on_is_as_one_that_was_checked_whole(
         assert [path.name for path in made.folder.iterdir()] == ["desk"]
 
 
+def test_mirror_that_somebody_reads_goes_on(root: Path, tmp_path: Path, bucket: FailingBucket) -> None:
+    edit(root, *(f"{number}.txt" for number in range(12)))
+    made = Mirror(tmp_path / "mirrors", bucket)
+    made.pull(published(bucket, root))
+    whole = made.verified
+    with Workspace.open(made.root, UnsyncedDisk()) as reader:
+        after = reader.history.edits()[-1].edit.after
+        assert after is not None
+        reader.history.sha256(after.blob)  # is remembered in the index, and not in its file yet
+        edit(root, "a.txt")
+        made.pull(published(bucket, root))
+        assert made.verified < whole
+    assert segments(made.root) == segments(root)
+    assert check_store(str(made.root)).faults == ()
+
+
 def test_log_that_was_compacted_is_checked_whole(root: Path, tmp_path: Path, bucket: FailingBucket) -> None:
     edit(root, "a.txt", "b.txt", lines=100)
     _next_segment(root)

@@ -20,6 +20,7 @@ from blake3 import blake3
 from objstore.disk.fs.nofollow import open_store_file, open_store_folder
 from objstore.disk.fs.reserved_names import INDEX_NAME, LOG_NAME, STORE_NAME
 from objstore.model.ids import HASH_SIZE
+from objstore.storage.index.database import SQLITE_ERRORS
 from objstore.storage.index.index_file import IndexFile
 from objstore.storage.log.applied_marker import read_applied_marker
 from objstore.storage.log.frames import SEGMENT_HEADER_SIZE, SegmentHeader
@@ -88,19 +89,9 @@ def mirror(bucket: Bucket, head: Head, place: str, incoming: str, disk: Disk, pr
     for name in filter(is_creation_folder, os.listdir(above)):
         discard_creation_folder(os.path.join(above, name), disk)  # of a pull that was killed: all here is ours
     fetched = fetch(bucket, head, incoming, disk, progress, having=os.path.join(store, LOG_NAME))
-    making = os.path.join(above, creation_folder_name())
-    disk.make_creation_folder(making)
-
-    def fill(folder: str, disk: Disk) -> Place | None:
-        _put_in(head, fetched, incoming, store, folder, disk)
-        since = _checked_before(head, fetched, store, folder)
-        if since is not None:
-            _copy_index(store, os.path.dirname(folder))
-        return since
-
+    with _refusing(bucket, head, incoming, disk):
+        making = _checked(head, fetched, incoming, store, above, disk, progress)
     try:
-        with _refusing(bucket, head, incoming, disk):
-            checked_store(fill, making, disk, files=False, progress=progress)
         _discard(incoming, disk)
         give_to_owner_above(making, disk)
         _adopt(making, place, disk)
@@ -271,6 +262,39 @@ def _pieces_of(fd: int) -> Iterator[bytes]:
     while content := os.pread(fd, PIECE, at):
         yield content
         at += len(content)
+
+
+def _checked(
+    head: Head, fetched: Fetch, incoming: str, store: str, above: str, disk: Disk, progress: Progress | None
+) -> str:
+    """Make a store of what a head names in a creation folder in `above`, checked, and return that folder.
+
+    If anything is wrong with one that goes on with the mirror `store`, that mirror may be to blame: then all is
+    checked, and nothing of it used but the bytes that have the right hashes. Raises as `checked_store` does.
+    """
+    goes_on = True
+
+    def fill(folder: str, disk: Disk) -> Place | None:
+        nonlocal goes_on
+        _put_in(head, fetched, incoming, store, folder, disk)
+        since = _checked_before(head, fetched, store, folder) if goes_on else None
+        goes_on = since is not None
+        if goes_on:
+            _copy_index(store, os.path.dirname(folder))
+        return since
+
+    while True:
+        making = os.path.join(above, creation_folder_name())
+        disk.make_creation_folder(making)
+        try:
+            checked_store(fill, making, disk, files=False, progress=progress)
+        except BaseException as error:
+            discard_creation_folder(making, disk)
+            if not goes_on or isinstance(error, DiskFull) or not isinstance(error, (CasError, *SQLITE_ERRORS)):
+                raise
+            goes_on = False
+        else:
+            return making
 
 
 def _checked_before(head: Head, fetched: Fetch, store: str, folder: str) -> Place | None:

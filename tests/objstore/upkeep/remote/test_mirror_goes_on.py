@@ -27,6 +27,7 @@ from objstore.values.errors import DiskFailed
 from tests.support.buckets import FailingBucket, memory_bucket
 from tests.support.crash_scenarios import change, rejected, write
 from tests.support.faulty_disk import (
+    WHOLE,
     CountdownDisk,
     PowerCut,
     UnsyncedDisk,
@@ -267,6 +268,28 @@ def test_damage_of_a_mirror_is_mended_by_the_next_pull(
     made.pull(published(bucket, root))
     assert segments(made.root) == segments(root)
     assert check_store(str(made.root)).faults == ()
+
+
+@pytest.mark.parametrize("at", range(0, 100, 1 if WHOLE else 9))
+def test_damaged_index_of_a_mirror_keeps_nothing_from_being_pulled(
+    root: Path, tmp_path: Path, bucket: FailingBucket, at: int
+) -> None:
+    edit(root, *(f"{number}.txt" for number in range(9)))
+    made = Mirror(tmp_path / "mirrors", bucket)
+    made.pull(published(bucket, root))
+    index = made.root / ".cas/index.sqlite"
+    content = bytearray(index.read_bytes())
+    begins = len(content) * at // 100
+    content[begins : begins + 64] = bytes(byte ^ 0x55 for byte in content[begins : begins + 64])
+    index.write_bytes(content)
+    _rejection(root)
+    edit(root, "0.txt")
+    made.pull(published(bucket, root))
+    assert segments(made.root) == segments(root)
+    with Workspace.open(root, UnsyncedDisk()) as own, Workspace.open(made.root, UnsyncedDisk()) as mirrored:
+        assert [(each.seq, each.status) for each in mirrored.history.edits()] == [
+            (each.seq, each.status) for each in own.history.edits()
+        ]
 
 
 # ---- what is new is checked as everything is

@@ -87,11 +87,11 @@ def list_comments(directories: Directories, workspace: Workspace, path: str = ""
 
 
 def mark_listed(workspace: Workspace, views: Sequence[CommentView], conversation: str) -> None:
-    """Record that the client was sent comments, if that can be recorded: they are not sent to it again otherwise."""
+    """Record that the client has listed comments, if that can be recorded. Those for other agents are sent to these."""
     new = [each.number for view in views for each in (view, *view.answers) if each.state.value == "open"]
     with suppress(CasError, OSError):  # a client that may only read sees them once more
         if new:
-            workspace.comments.mark_sent(new, conversation)
+            workspace.comments.mark_listed(new, conversation)
 
 
 def comment_listed(workspace: Workspace, view: CommentView, longest: int = _LONGEST_TEXT) -> CommentListed:

@@ -15,10 +15,11 @@ from objstore.model.basic_types import CommentState, DocumentId, Seq, Unit
 from objstore.model.records import Anchor, Comment, Mark
 from objstore.model.views import CommentView, UnreportedComments
 from objstore.review.calls.edit_recorder import new_conversation
-from objstore.storage.index.rows import CommentRow
+from objstore.storage.index.rows import CommentRow, EditConditions
 from objstore.storage.store.write_batch import now
 from objstore.storage.transaction.journal import Journal
 from objstore.storage.transaction.space_reserve import with_reserve
+from objstore.text.lines import split_lines
 from objstore.values.errors import UNREADABLE, FileChanged, HistoryBroken
 from objstore.values.fastclass import replace
 from objstore.values.request_errors import LineMissing, NoSuchName
@@ -35,6 +36,7 @@ __all__ = [
     "comment",
     "comments",
     "mark",
+    "mark_listed",
     "mark_sent",
     "of_edits",
     "unsent",
@@ -122,6 +124,20 @@ def mark_sent(journal: Journal, numbers: Iterable[int], *, conversation: str) ->
         conversation=conversation,
         is_new=lambda row: row.state is CommentState.OPEN,
     )
+
+
+def mark_listed(journal: Journal, numbers: Iterable[int], *, conversation: str) -> None:
+    """Record that a conversation has listed comments: those that are meant for it, or for any agent, are sent then.
+
+    A comment for another session waits for that one. `conversation`: "": not known. Raises as `mark_sent`.
+    """
+    index = journal.store.index
+    with journal.reading():
+        edits = index.edits.matching(EditConditions(conversation=conversation), limit=1) if conversation else []
+        session = next(iter(index.sessions.of_edits(row.seq for row in edits).values()), 0)
+        meant = [number for number in numbers if _is_for(journal, _row(journal, number), conversation, session)]
+    if meant:
+        mark_sent(journal, meant, conversation=conversation)
 
 
 def address(journal: Journal, numbers: Iterable[int], conversation: str, *, who: str) -> list[CommentView]:
@@ -296,8 +312,7 @@ def _of_units(journal: Journal, units: Sequence[Unit]) -> _Place:
         first, last = Anchor(*inserting[0], 0), Anchor(*inserting[-1], last_line)
     else:
         # Lines were only removed: the comment is about the line that is now in their place, or the one above.
-        text = document.lines_text()
-        count = 0 if not text else text.count(b"\n") + (not text.endswith(b"\n"))
+        count = len(split_lines(document.lines_text() or b""))
         deleting = [unit for unit in chosen if unit.hunk]
         line = min(document.line(deleting[0]), count) if deleting else 0
         first = last = document.anchor(line) if line else _WHOLE
@@ -321,8 +336,7 @@ def _of_lines(journal: Journal, spelling: str, lines: tuple[int, int]) -> _Place
     try:
         first, last = (document.anchor(line) for line in lines)
     except ValueError:
-        text = document.lines_text() or b""
-        raise LineMissing(spelling, max(lines), text.count(b"\n") + (not text.endswith(b"\n"))) from None
+        raise LineMissing(spelling, max(lines), len(split_lines(document.lines_text() or b""))) from None
     units = {Unit(Seq(anchor.seq), anchor.hunk) for anchor in (first, last) if anchor.seq}
     return _Place(tip.document, path, first, last, lines, tuple(sorted(units)))
 
@@ -398,6 +412,15 @@ def _edits_of(made: Comment) -> list[Seq]:
     """Return the edits that a comment is about, ascending."""
     anchored = {anchor.seq for anchor in (made.first, made.last) if anchor.seq}
     return sorted(map(Seq, {unit.seq for unit in made.units} | anchored))
+
+
+def _is_for(journal: Journal, row: CommentRow, conversation: str, session: int) -> bool:
+    """Return whether a comment that was not sent yet is meant for a conversation of a session (0: not known)."""
+    index = journal.store.index
+    if row.sent:
+        return row.sent in {ANY_AGENT, conversation} or (session > 0 and index.sessions.number(row.sent) == session)
+    sessions = index.sessions.of_edits(_edits_of(_record(journal, row))).values()
+    return not sessions or session in sessions
 
 
 def _addressees(journal: Journal, row: CommentRow) -> frozenset[str]:

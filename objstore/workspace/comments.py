@@ -113,6 +113,15 @@ class Comments(Role):
 
         comments.mark_sent(self._journal, numbers, conversation=conversation)
 
+    def mark_listed(self, numbers: Iterable[int], conversation: str) -> None:
+        """Record that a conversation ("": not known) has listed comments: those for it are sent. Raises as Call.commit.
+
+        A comment that is meant for another session is still to be sent to that one.
+        """
+        from objstore.review import comments
+
+        comments.mark_listed(self._journal, numbers, conversation=conversation)
+
     def address(self, numbers: Iterable[int], conversation: str = "", *, who: str = "") -> list[CommentView]:
         """Address comments to a conversation ("": the agent that works next), sent before or not, and return them.
 

@@ -8,6 +8,7 @@ import pytest
 from objstore import Workspace
 from tests.support.command_runner import cas
 from tests.support.hooked_agents import AGENTS, ClaudeCode, Session, recorded_project
+from tests.support.mcp_agent import connected
 
 
 @pytest.fixture
@@ -48,6 +49,23 @@ def test_a_comment_goes_to_the_session_that_made_its_lines(folder: Path) -> None
     comment(folder, "a.txt:4", "-m", "for one")
     assert other.ask("what?") == ""
     assert "for one" in one.ask("what?")
+
+
+@pytest.mark.parametrize("has_edited", [False, True])
+def test_a_comment_that_another_agent_lists_is_still_sent_to_the_session_that_made_its_lines(
+    folder: Path, *, has_edited: bool
+) -> None:
+    one = ClaudeCode(folder, "one")
+    one.run("echo 4 >> a.txt")
+    comment(folder, "a.txt:4", "-m", "for one")
+    comment(folder, "a.txt:1", "-m", "for any")
+    with connected(folder) as other:
+        if has_edited:
+            other.done("write_file", path=str(folder / "b.txt"), content="x\n")
+        assert len(other.done("list_edits").structured["comments"]) == 2
+    message = one.ask("what?")
+    assert "for one" in message
+    assert "for any" not in message
 
 
 def test_a_comment_on_a_persons_line_goes_to_the_agent_that_works_next(folder: Path) -> None:

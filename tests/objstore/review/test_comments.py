@@ -66,6 +66,9 @@ def test_only_recorded_lines_can_be_commented_on(scene: Scene) -> None:
     scene.write("f", lines("a b c"))
     with pytest.raises(LineMissing, match="f has no line 4: it has 3 lines"):
         scene.workspace.comments.add_to_lines("f", (4, 4), text="?")
+    scene.write("empty", b"")
+    with pytest.raises(LineMissing, match="empty has no line 1: it has 0 lines"):
+        scene.workspace.comments.add_to_lines("empty", (1, 1), text="?")
     with pytest.raises(NoSuchName):
         scene.workspace.comments.add_to_lines("g", (1, 1), text="?")
     (scene.root / "f").write_bytes(b"other\n")

@@ -98,8 +98,10 @@ def diff(*, number: int, other: str | None, paths: tuple[str, ...], patch: bool,
     Write a file whose name is a number as ./2.
     """
     invocation = Invocation.current()
-    until = int(other) if other is not None and other.isdecimal() else None
-    if other is not None and until is None:
+    until = None
+    if other is not None and other.isdecimal():
+        until = Number(min=1).convert(other, None, click.get_current_context())
+    elif other is not None:
         paths = (other, *paths)
     with invocation.workspace() as workspace:
         held_by = (number,) if until is None else (number, until)

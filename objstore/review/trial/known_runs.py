@@ -33,7 +33,8 @@ class KnownRuns:
         with suppress(OSError), open_store_folder(self._folder) as place:
             fd = os.open(self._name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=place)
             with os.fdopen(fd, "rb") as file:
-                for line in file.read(_MOST).splitlines():
+                # What follows the last line end is the part of a line that was written, or read.
+                for line in file.read(_MOST).split(b"\n")[:-1]:
                     fields = line.decode("ascii", "replace").split()
                     if len(fields) == _FIELDS and fields[1].isdecimal():
                         self._statuses[fields[0]] = int(fields[1])

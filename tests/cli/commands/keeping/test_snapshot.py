@@ -216,6 +216,15 @@ def test_snapshots_of_separate_folders_are_not_compared(runner_with_files: Comma
         assert ran.said == "cas: Snapshots 1 and 2 cover nothing in common: one covers src, the other we ird.\n"
 
 
+@pytest.mark.parametrize("other", ["0", "9" * 30, "9" * 5000])
+def test_a_number_that_no_snapshot_can_have_is_refused(runner_with_files: CommandRunner, other: str) -> None:
+    runner_with_files.done("snapshot")
+    ran = runner_with_files.cas("snapshot", "diff", "1", other)
+    assert ran.status in {1, 2}
+    assert other in ran.said.replace("\n", "")
+    assert "internal error" not in ran.said
+
+
 def lose_a_snapshotted_file(runner: CommandRunner) -> str:
     """Take two snapshots, lose the blob of a file of the first, and return the error message."""
     lost = b"lost content that resembles nothing else"

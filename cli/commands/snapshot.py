@@ -100,7 +100,7 @@ def diff(*, number: int, other: str | None, paths: tuple[str, ...], patch: bool,
     invocation = Invocation.current()
     until = None
     if other is not None and other.isdecimal():
-        until = Number(min=1).convert(other, None, click.get_current_context())
+        until = Number(min=1)(other, None, click.get_current_context())
     elif other is not None:
         paths = (other, *paths)
     with invocation.workspace() as workspace:

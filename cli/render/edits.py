@@ -59,7 +59,7 @@ RECENT: Final = 250 * 86_400
 FACT_AT: Final = 14
 """Width of the column with the names of facts about an edit."""
 
-_FOR_PROGRAMS: Final = frozenset({"edit_places"})
+_FOR_PROGRAMS: Final = frozenset({"edit_places", "made"})
 """Notes of an edit that say nothing to a person; `--json` has them."""
 
 SHORT_HASH: Final = 16

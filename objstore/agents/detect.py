@@ -8,7 +8,7 @@ from functools import cache
 from typing import Final, Protocol
 
 from objstore.agents.baseline_update import BaselineUpdate
-from objstore.disk.fs.birth_time import born_at
+from objstore.disk.fs.birth_time import Times, times_of
 from objstore.disk.fs.disk import reaching
 from objstore.disk.fs.file_state import file_at, linked
 from objstore.disk.ignore_rules.rule_files import folder_at
@@ -29,7 +29,9 @@ from objstore.review.calls.edit_recorder import (
     Change,
     Recorder,
     Version,
+    earliest_of,
     external_changes,
+    is_unknown,
     new_conversation,
     version_of,
 )
@@ -127,7 +129,7 @@ def record_differences(
         if repositories := _new_repositories(journal, info, dirty, found):
             return NewRepositories(found=repositories)
         recorder = Recorder(journal, batch)
-        recorder.left_out, recorder.born = _ages(journal, last(), found, files)
+        recorder.left_out, recorder.born, recorder.made = _ages(journal, last(), found, files)
         recorder.left_out |= known.newly_visible
         recorder.may_hold = _heirs(journal, last(), found, files)
         returned, left = _returned(journal, recorder, batch, info, found)
@@ -179,31 +181,37 @@ def _new_repositories(
 
 def _ages(
     journal: Journal, last: StatCache, found: Iterable[Difference], named: Collection[bytes]
-) -> tuple[set[bytes], dict[bytes, int]]:
-    """Return the paths at which older files came into sight, and when the others that appeared were made (ns).
+) -> tuple[set[bytes], dict[bytes, int], dict[bytes, int]]:
+    """Return the paths at which older files came into sight, and when the others that appeared were made.
 
-    A new name of a file that the last scan read is no older file. `last`: what that scan saw. `named`: by a call, which
-    is looked at when it begins: what is new then, it made.
+    First, when each was made at the latest (ns), then at the earliest (0: not known). A new name of a file that the
+    last scan read is no older file. `last`: what that scan saw. `named`: by a call, which is looked at when it begins:
+    what is new then, it made.
     """
-    older, born = set[bytes](), dict[bytes, tuple[int, int]]()
+    older, times = set[bytes](), dict[bytes, Times]()
     by_folder: dict[bytes, list[Difference]] = {}
-    for here in found:
-        if here.known is not None or here.now is None:
-            continue
+    new = {here.path: here for here in found if here.known is None and here.now is not None}
+    for here in new.values():
         if here.is_unseen and here.path not in named:
             older.add(here.path)
-        elif here.document is None:
+        else:
             by_folder.setdefault(here.path.rpartition(b"/")[0], []).append(here)
-    for folder, new in by_folder.items():
+    for folder, in_folder in by_folder.items():
         with suppress(OSError), folder_at(journal.tree, folder) as fd:  # it is gone meanwhile
-            for here in new:
+            for here in in_folder:
                 with suppress(OSError):
-                    time, inode = born_at(fd, here.path.rpartition(b"/")[2])
-                    born[here.path] = time + here.tick, inode
-    known = last.inodes_read({inode for _, inode in born.values()}) if born else ()
-    times = {path: time for path, (time, inode) in born.items() if inode not in known}
-    older.update(path for path, time in times.items() if time < last.looked_at(path))
-    return older, times
+                    times[here.path] = times_of(fd, here.path.rpartition(b"/")[2])
+    known = last.inodes_read({each.inode for each in times.values()}) if times else ()
+    times = {path: each for path, each in times.items() if each.inode not in known}
+    first = [path for path in times if new[path].document is None]  # the others are known to have been absent
+    latest = {path: (times[path].born or times[path].written) + new[path].tick for path in first}
+    older.update(path for path, time in latest.items() if time < last.looked_at(path))
+    earliest = {
+        path: max(0, earliest_of(each, is_new=_is_new_content(journal, new[path])) - new[path].tick)
+        for path, each in times.items()
+        if each.born or (path not in named and _is_new_content(journal, new[path]))
+    }
+    return older, latest, earliest
 
 
 def _heirs(
@@ -221,7 +229,7 @@ def _heirs(
 
 def _is_new_content(journal: Journal, here: Difference) -> bool:
     """Return whether a file appeared at a path, with content that was never stored."""
-    return here.known is None and here.now is not None and not journal.store.has(here.now.blob)
+    return here.known is None and here.now is not None and is_unknown(journal.store, here.now.blob)
 
 
 # ---- what differs

@@ -27,6 +27,7 @@ from objstore.values.fastclass import NamedTuple, field, value
 __all__ = [
     "HEIR_NOTE",
     "LEFT_OUT_NOTE",
+    "MADE_NOTE",
     "MCPDIFF_SOURCE",
     "PURGED",
     "SHELL",
@@ -51,6 +52,9 @@ __all__ = [
 
 LEFT_OUT_NOTE: Final = "left_out"
 """The note of a creation whose path the scan before left out: the file may be older than its edit."""
+
+MADE_NOTE: Final = "made"
+"""The note of a creation that was found on disk: since when the file can exist (µs); empty: not known."""
 
 HEIR_NOTE: Final = "may_hold"
 """The note of a creation with which paths went away that no scan had read: it may hold what they held."""

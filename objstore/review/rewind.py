@@ -11,7 +11,7 @@ from objstore.history.edit_queries import edits
 from objstore.history.session_queries import turn
 from objstore.history.state_at import PastFiles, past_files
 from objstore.model.basic_types import FileState, OnExternal, Origin, Status, Unit
-from objstore.model.records import HEIR_NOTE, Edit
+from objstore.model.records import HEIR_NOTE, MADE_NOTE, Edit
 from objstore.model.results import CallInfo, CallOutcome, ExternalChanges
 from objstore.model.views import EditFilter, EditView, TurnView
 from objstore.review.acts import commit_act
@@ -56,8 +56,9 @@ def rewind_exactly(journal: Journal, call: Call, number: int, *, who: str, dry_r
     """
     then = _files_then(journal, number)
     differing = _differing(journal, then)
-    heirs = [path for path, state in differing.items() if state is None and _may_hold_older(journal, path)]
-    for path in heirs:
+    moment = turn(journal, number).time
+    kept = [path for path, state in differing.items() if state is None and not _was_made_since(journal, path, moment)]
+    for path in kept:
         del differing[path]
     for path, state in sorted(differing.items(), key=lambda each: (each[1] is not None, each[0])):  # make room first
         link = first_symlink_on(journal.tree, path)
@@ -70,7 +71,7 @@ def rewind_exactly(journal: Journal, call: Call, number: int, *, who: str, dry_r
             call.delete(name)
 
     outcome = commit_act(journal, call, who=who, reason=f"files as before turn {number}", dry_run=dry_run)
-    return replace(outcome, older=tuple(map(os.fsdecode, [*then.unseen, *heirs])))
+    return replace(outcome, older=tuple(map(os.fsdecode, [*then.unseen, *kept])))
 
 
 def exact_info(number: int, *, who: str) -> CallInfo:
@@ -94,12 +95,19 @@ def _files_then(journal: Journal, number: int) -> PastFiles:
     return past_files(journal, turn(journal, number).time - 1)
 
 
-def _may_hold_older(journal: Journal, path: bytes) -> bool:
-    """Return whether the file at a path may hold what a file held that no scan had read, and that is gone."""
+def _was_made_since(journal: Journal, path: bytes, moment: int) -> bool:
+    """Return whether the file at a path is known to have been made since a moment (µs), and to hold nothing older.
+
+    A tool that created it is evidence, and the time that the file system gives.
+    """
     tip = journal.store.tip_at(path)
-    first = None if tip is None else next(iter(journal.store.index.history.dated(tip.document)), None)
-    record = None if first is None else journal.store.record(first[0])[0]
-    return isinstance(record, Edit) and record.before is None and HEIR_NOTE in record.notes
+    places = [] if tip is None else journal.store.index.history.dated(tip.document)
+    records = (journal.store.record(place)[0] for place, _ in reversed(places))
+    creation = next((record for record in records if isinstance(record, Edit) and record.before is None), None)
+    if creation is None:
+        return True
+    made = creation.notes.get(MADE_NOTE)
+    return HEIR_NOTE not in creation.notes and (made is None or (made.isdecimal() and int(made) >= moment))
 
 
 def _differing(journal: Journal, then: PastFiles) -> dict[bytes, FileState | None]:

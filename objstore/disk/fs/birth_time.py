@@ -8,9 +8,9 @@ import struct
 import sys
 from collections.abc import Callable
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
-__all__ = ["born_at"]
+__all__ = ["Times", "times_of"]
 
 _NO_FOLLOW: Final = 0x0100
 """AT_SYMLINK_NOFOLLOW."""
@@ -25,18 +25,21 @@ _TIME: Final = 80
 _SECOND: Final = 1_000_000_000
 
 
-def born_at(folder: int, name: bytes) -> tuple[int, int]:
-    """Return when the file or symlink `name` in an open folder was made (ns since 1970-01-01 UTC), and its inode.
+class Times(NamedTuple):
+    """When a file or symlink was made and last written (ns since 1970-01-01 UTC): a rename changes neither."""
 
-    A rename, a link or a change leaves both as they are. Where the system doesn't tell that time, the time at which the
-    bytes last changed is returned: the file is at least as old. Raises OSError.
-    """
+    born: int  # 0: the system doesn't tell it
+    written: int
+    inode: int
+
+
+def times_of(folder: int, name: bytes) -> Times:
+    """Return the times of the file or symlink `name` in an open folder. Raises OSError."""
     seen = os.lstat(name, dir_fd=folder)
     if sys.platform == "darwin":
-        return int(seen.st_birthtime * _SECOND), seen.st_ino
+        return Times(int(seen.st_birthtime * _SECOND), seen.st_mtime_ns, seen.st_ino)
     ask = _statx()
-    born = 0 if ask is None else ask(folder, name)
-    return born or seen.st_mtime_ns, seen.st_ino
+    return Times(0 if ask is None else ask(folder, name), seen.st_mtime_ns, seen.st_ino)
 
 
 @cache

@@ -4,8 +4,10 @@ A change is what a call did to one file, or an unrecorded difference that was fo
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
+from typing import TYPE_CHECKING, Final
 
 from objstore.disk.fs.confined_path import FileOnDisk, Tree
 from objstore.disk.fs.content_source import FileSource, Source
@@ -20,12 +22,13 @@ from objstore.model.basic_types import (
     is_other_kind,
 )
 from objstore.model.canonical_msgpack import MAX_TEXT
-from objstore.model.ids import BlobId
+from objstore.model.ids import BlobId, blob_id
 from objstore.model.large_file_placeholder import is_placeholder, placeholder
-from objstore.model.records import HEIR_NOTE, LEFT_OUT_NOTE, Edit, Marks, Turn
+from objstore.model.records import HEIR_NOTE, LEFT_OUT_NOTE, MADE_NOTE, Edit, Marks, Turn
 from objstore.model.results import CallInfo, TurnInfo
 from objstore.model.views import EditView
 from objstore.review.calls.policies import ACCEPTED_BY, Policies
+from objstore.storage.store.object_store import Store
 from objstore.storage.store.write_batch import Batch, now
 from objstore.storage.transaction.journal import Journal
 from objstore.text.diff import diff_lines
@@ -39,11 +42,19 @@ __all__ = [
     "Change",
     "Recorder",
     "Version",
+    "earliest_of",
     "external_change",
     "external_changes",
+    "is_unknown",
+    "made_at",
     "new_conversation",
     "version_of",
 ]
+
+if TYPE_CHECKING:
+    from objstore.disk.fs.birth_time import Times
+
+_EMPTY: Final = blob_id(b"")
 
 
 def new_conversation() -> str:
@@ -96,6 +107,7 @@ class Recorder:
         self._root = journal.tree.root
         self.left_out = set[bytes]()  # paths of files that no scan read, and that are older than the last
         self.born: Mapping[bytes, int] = {}  # when other files at new paths were made at the latest (ns)
+        self.made: Mapping[bytes, int] = {}  # when new files were made at the earliest (ns); 0: not known
         self.may_hold: Mapping[bytes, str] = {}  # for new files, the names of what they may hold, which is gone
         self._policies: Policies | None = None  # read when they are first needed
         self._forms: dict[DocumentId, TextForm] = {}  # of the texts that edits of this batch led to
@@ -135,8 +147,8 @@ class Recorder:
             self._batch.state(after.content, base, name=after.state.blob, affixes=shared, source=after.source)
         if before is None and (change.path in self.left_out or self._is_older_than_turn(change)):
             notes = {**notes, LEFT_OUT_NOTE: "until now"}
-        elif before is None and change.path in self.may_hold:
-            notes = {**notes, HEIR_NOTE: self.may_hold[change.path]}
+        elif before is None:
+            notes = {**notes, **dict(self._notes_of_new(change.path))}
         forms = self._forms_of(document, before, after)
         hunks, newline = _hunks(before, after, change.hunks, affixes, forms)
         added, removed = _line_counts(before, after, hunks, forms)
@@ -199,6 +211,13 @@ class Recorder:
                 known = TextForm.PLAIN
         # Earlier versions of this program counted the lines of the bytes.
         return known, forms[1]
+
+    def _notes_of_new(self, path: bytes) -> Iterator[tuple[str, str]]:
+        """Yield the notes about the age of a file that was found at a new path."""
+        if path in self.may_hold:
+            yield HEIR_NOTE, self.may_hold[path]
+        if path in self.made:
+            yield MADE_NOTE, str(self.made[path] // 1000 or "")
 
     def _is_older_than_turn(self, change: Change) -> bool:
         """Return whether a file was made before the prompt of the turn in which it came into sight."""
@@ -309,6 +328,38 @@ class Recorder:
         hunks, _ = _hunks(change.before, change.after, None, None, forms)
         lines = lines_of(change.before.content, forms[0])
         return replace(change, amends=marker_edit_around(self._store, change.document, lines, hunks))
+
+
+def earliest_of(times: "Times", *, is_new: bool) -> int:
+    """Return since when a file can exist (ns; 0: not known). `is_new`: whether its content was never stored.
+
+    A copy can have the time at which its bytes were written, and be all that is left of an older file: after `mv` from
+    another file system. What is stored already, nothing needs to keep.
+    """
+    return min(times.born, times.written) if is_new else times.born
+
+
+def is_unknown(store: Store, blob: BlobId) -> bool:
+    """Return whether a content was never stored, and is not empty: then a file may be all that holds it."""
+    return blob != _EMPTY and not store.has(blob)
+
+
+def made_at(journal: Journal, changes: Iterable[Change]) -> dict[bytes, int]:
+    """Return for files that were found at new paths, and are as they were found, since when they can exist (ns)."""
+    # A call seldom finds a new file.
+    from objstore.disk.fs.birth_time import times_of
+    from objstore.disk.ignore_rules.rule_files import folder_at
+
+    found: dict[bytes, int] = {}
+    for change in changes:
+        if change.before is None and change.after is not None:
+            folder, _, name = change.path.rpartition(b"/")
+            is_new = is_unknown(journal.store, change.after.state.blob)
+            with suppress(OSError), folder_at(journal.tree, folder) as fd:
+                times = times_of(fd, name)
+                if times.born or is_new:
+                    found[change.path] = earliest_of(times, is_new=is_new)
+    return found
 
 
 def version_of(found: tuple[FileState, FileOnDisk] | None, tree: Tree, path: bytes) -> Version | None:

@@ -40,6 +40,7 @@ from objstore.review.calls.edit_recorder import (
     Version,
     external_change,
     external_changes,
+    made_at,
     new_conversation,
     version_of,
 )
@@ -359,6 +360,8 @@ class Call:
         found = self._found()
         recorded_first = None if dry_run else self._record_agents_changes(found)
         recorder = Recorder(self._journal, self._batch)
+        if recorded_first is None and found:
+            recorder.made = made_at(self._journal, self._external)
         external = recorder.record_found(found) if recorded_first is None else recorded_first
         call = self._journal.store.next_call(given) if given else 0
         edits: list[EditView] = []
@@ -458,7 +461,9 @@ class Call:
         """
         if all(info.origin.is_found for _, info in found):
             return None
-        views = Recorder(self._journal, self._batch).record_found(found)
+        recorder = Recorder(self._journal, self._batch)
+        recorder.made = made_at(self._journal, self._external)
+        views = recorder.record_found(found)
         self._journal.commit(self._batch, ())
         self._batch = Batch(self._journal.store)
         return views

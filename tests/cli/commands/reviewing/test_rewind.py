@@ -1,6 +1,7 @@
 """`cas rewind` takes out what a session did from a turn on, and nothing of others."""
 
 import json
+import subprocess
 import time
 from pathlib import Path
 from random import Random
@@ -12,6 +13,7 @@ from tests.cli.commands.reviewing.conftest import turn
 from tests.support.command_runner import CommandRunner, cas
 from tests.support.git_repository import git
 from tests.support.hooked_agents import ClaudeCode, recorded_project, shell
+from tests.support.mounts import can_mount
 
 ALL = b"1\ntwo\nthree\n4\n"
 
@@ -323,8 +325,12 @@ _WAYS = {
     "sed s/s/S/ {source} > {name} && rm {source}": True,
     "sed -i s/s/S/ {source} && mv {source} {name}": True,
     "mkdir d.{name} && mv {source} d.{name}/{name}": True,
+    "cp -p {source} {name} && rm {source}": True,
+    "cp -p build/{name} {name} && rm build/{name}": True,
     "echo new > {name}": False,
+    "touch {name}": False,
     "cp a.txt {name}": False,
+    "cp -p a.txt {name}": False,
     "ln a.txt {name}": False,
     "mv b.txt {name}": False,
 }
@@ -337,7 +343,10 @@ def test_an_exact_rewind_removes_no_file_that_existed_then_whatever_way_it_came_
 ) -> None:
     draw = Random(seed)
     folder = recorded_project(tmp_path / "project", "a.txt", "b.txt")
-    (folder / ".gitignore").write_text("*.log\n")
+    (folder / ".gitignore").write_text("*.log\nbuild/\n")
+    (folder / "build").mkdir()
+    for number in range(6):
+        (folder / f"build/seen{number}").write_text(f"person's {number}\n")
     sources = [".env", "one.log", "two.log", "three.log"]
     for name in sources:
         (folder / name).write_text(f"person's {name}\n")
@@ -415,3 +424,47 @@ def test_a_new_file_is_kept_if_it_may_hold_what_an_unread_file_held(
     assert not (folder / "seen").exists()
     assert cas("undo", folder=folder).status == 0
     assert (folder / "seen").exists()
+
+
+@pytest.mark.parametrize("is_recorded_in_the_call", [True, False])
+def test_an_exact_rewind_keeps_what_was_made_before_the_prompt_and_recorded_after_it(
+    runner: CommandRunner, *, is_recorded_in_the_call: bool
+) -> None:
+    for name in ("a", "b"):
+        (runner.folder / name).write_bytes(b"1\n")
+    runner.done("record")
+    (runner.folder / "notes").write_text("person's\n")
+    time.sleep(0.02)  # files' times have the resolution of the kernel's clock
+    turn = TurnInfo(session="one", began=now(), client="claude-code")
+    time.sleep(0.02)
+    runner.call(lambda call: call.write("made", b"new\n"), conversation="one", turn=turn)
+    if is_recorded_in_the_call:
+        runner.call(lambda call: call.write("notes", b"person's\nagent's\n"), conversation="one", turn=turn)
+    (runner.folder / "later").write_text("person's\n")
+    runner.done("record")
+    said = runner.done("rewind", "1", "--exact", "-y").text
+    assert "Kept notes: it came into sight later" in said
+    assert sorted(path.name for path in runner.folder.iterdir() if path.name != ".cas") == ["a", "b", "notes"]
+
+
+def test_where_no_time_of_birth_is_known_an_exact_rewind_removes_only_what_a_tool_created(tmp_path: Path) -> None:
+    folder = tmp_path / "ram"
+    folder.mkdir()
+    if not can_mount(folder):
+        pytest.skip("mounts are not permitted")
+    subprocess.run(["mount", "-t", "ramfs", "none", str(folder)], check=True)
+    try:
+        recorded_project(folder / "p", "a.txt")
+        agent = ClaudeCode(folder / "p")
+        agent.start()
+        agent.ask("begin")
+        agent.run("echo new > made; touch empty; cp a.txt copied")
+        agent.write("written", "agent's\n")
+        agent.stop()
+        ran = cas("rewind", "1", "--exact", "-y", folder=folder / "p")
+        assert (ran.status, ran.err) == (0, b"")
+        assert b"Kept made: it came into sight later" in ran.out
+        assert {path.name for path in (folder / "p").iterdir()} >= {"a.txt", "made"}
+        assert not {path.name for path in (folder / "p").iterdir()} & {"empty", "copied", "written"}
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)

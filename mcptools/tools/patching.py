@@ -26,9 +26,9 @@ from mcptools.answers.patches import (
     RevertedChanges,
 )
 from mcptools.edit.display import shown
-from mcptools.edit.file_text import FileText, file_text
+from mcptools.edit.file_text import UTF8_MARK, FileText, file_text
 from mcptools.edit.patch_parser import InvalidPatch, joined_parts, parse_patches
-from mcptools.edit.unified_diff import Applied, ContextMismatch, FilePatch, apply_patch
+from mcptools.edit.unified_diff import Applied, ContextMismatch, DiffOutcome, FilePatch, apply_patch
 from mcptools.model import refusals
 from mcptools.model.cancellation import checkpoint
 from mcptools.model.failures import Failure, FailureKind
@@ -135,7 +135,7 @@ class PatchTools:
                 continue
             with suppress(BlobMissing):
                 then = file_text(workspace.history.blob(before.blob))
-                outcome = apply_patch(then.lines, _for_text(part, then), between=checkpoint)
+                outcome = _outcome(then.lines, _for_text(part, then))
                 if isinstance(outcome, Applied) and outcome.content == now.lines:
                     return outcome
         return None
@@ -431,13 +431,29 @@ def applied(text: FileText, part: FilePatch) -> Applied:
     """Return the result of applying a part of a patch to the lines of a file. Raises Failure."""
     if not part.hunks:
         return Applied(content=text.lines, spans=(), moved=())
-    match apply_patch(text.lines, _for_text(part, text), between=checkpoint):
+    match _outcome(text.lines, _for_text(part, text)):
         case Applied() as made:
             return made
         case _ if part.doubt is not None:
             raise refusals.invalid_patch(part.doubt)
         case refusal:
             raise refusals.unplaced(refusal)
+
+
+def _outcome(lines: bytes, part: FilePatch, *, believed: bool = True) -> DiffOutcome:
+    """Return the result of applying a part to lines; a byte-order mark at their beginning may be missing in the part.
+
+    A model that reads a file doesn't see the mark, and what it changes in the first line leaves it there.
+    """
+    outcome = apply_patch(lines, part, believed=believed, between=checkpoint)
+    if isinstance(outcome, Applied) or not lines.startswith(UTF8_MARK):
+        return outcome
+    unmarked = apply_patch(lines.removeprefix(UTF8_MARK), part, believed=believed, between=checkpoint)
+    if not isinstance(unmarked, Applied):
+        return outcome
+    skipped = len(UTF8_MARK)
+    spans = tuple((a + skipped, b + skipped, c + skipped, d + skipped) for a, b, c, d in unmarked.spans)
+    return replace(unmarked, content=UTF8_MARK + unmarked.content, spans=spans)
 
 
 def _for_text(part: FilePatch, text: FileText) -> FilePatch:
@@ -463,7 +479,7 @@ def _reverted(text: FileText, part: FilePatch, made: Applied | None) -> Applied:
     if made is not None:
         part = replace(part.at(made.moved), later=part.later if made.in_turn else ())
     back = part.reverse
-    outcome = apply_patch(text.lines, back, believed=made is not None, between=checkpoint)
+    outcome = _outcome(text.lines, back, believed=made is not None)
     if isinstance(outcome, Applied):
         bounds = [*pairwise((0, *back.later, len(back.hunks)))]
         moved = [lines for start, end in reversed(bounds) for lines in outcome.moved[start:end]]

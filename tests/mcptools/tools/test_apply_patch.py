@@ -445,3 +445,33 @@ def test_a_rename_is_refused_with_the_tool_that_makes_it(agent: Agent, folder: P
     assert refused.structured["hint"] == "Rename it to g with move_file, then apply the patch to that file."
     inspected = agent.done("inspect_patch", patch=patch)
     assert "g: rename f to it with move_file; then apply_patch changes its lines." in inspected.notes
+
+
+MARK = b"\xef\xbb\xbf"
+
+
+@pytest.mark.parametrize(
+    ("patch", "after"),
+    [
+        ("@@ -1,3 +1,3 @@\n-a\n+A\n b\n c\n", b"A\nb\nc\n"),
+        ("@@ -1,3 +1,4 @@\n+new\n a\n b\n c\n", b"new\na\nb\nc\n"),
+        ("@@ -1,2 +1 @@\n-a\n b\n@@ -3 +2 @@\n-c\n+C\n", b"b\nC\n"),
+        ("@@ -1,2 +1,2 @@\n a\n-b\n+B\n", b"a\nB\nc\n"),
+        ("@@ -1,2 +1,2 @@\n-\ufeffa\n+\ufeffA\n b\n", b"A\nb\nc\n"),
+    ],
+)
+@pytest.mark.parametrize("ends", [b"\n", b"\r\n"])
+def test_a_patch_of_what_a_model_reads_leaves_a_byte_order_mark(
+    agent: Agent, folder: Path, patch: str, after: bytes, ends: bytes
+) -> None:
+    file = folder / "f"
+    before = MARK + b"a\nb\nc\n".replace(b"\n", ends)
+    file.write_bytes(before)
+    arguments = {"file_path": f"{folder.name}/f", "patch": HEAD + patch}
+    agent.done("validate_patch", **arguments)
+    agent.done("apply_patch", **arguments)
+    assert file.read_bytes() == MARK + after.replace(b"\n", ends)
+    agent.done("revert_patch", **arguments)
+    assert file.read_bytes() == before
+    agent.done("edit_file_diff", path=f"{folder.name}/f", diff=HEAD + patch)
+    assert file.read_bytes() == MARK + after.replace(b"\n", ends)

@@ -236,8 +236,9 @@ function Notices({ queue }) {
   for (const { name, lines } of queue.markers) {
     warn(html`Conflict markers are in <b>${name}</b>, ${lines.length === 1 ? "line" : "lines"} ${lines.slice(0, 5).map((line) => line + 1).join(", ")}. Put them right in the file.`);
   }
-  for (const { path, name, change } of queue.external_changes.slice(0, 20)) {
-    warn(html`<b>${name}</b> was ${/^(created|deleted)$/.test(change) ? change : "changed"} outside, and isn’t recorded yet.`, path);
+  for (const { path, name, change, taken_by } of queue.external_changes.slice(0, 20)) {
+    const there = taken_by ? ` A ${taken_by} is there now.` : "";
+    warn(html`<b>${name}</b> was ${/^(created|deleted)$/.test(change) ? change : "changed"} outside, and that isn’t recorded yet.${there}`, path);
   }
   if (queue.away) note(html`${counted(queue.away, "edit")} ${queue.away === 1 ? "is" : "are"} away: git put other content there. ${queue.away === 1 ? "It comes" : "They come"} back with it.`);
   if (queue.external_changes.length > 20) warn(`${counted(queue.external_changes.length - 20, "more file")} changed outside.`);

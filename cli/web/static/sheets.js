@@ -73,8 +73,8 @@ function External({ sheet: { outcome, again } }) {
     <button type="button" class="b main" onClick=${answer("keep")}>Keep the changes</button>`;
   return html`<${Dialog} title="Changed outside meanwhile" close=${closeSheet} foot=${foot}>
     <p class="dim">${outcome.message}</p>
-    ${outcome.external_changes.map(({ path, name, change, rows }) => html`<div class="card" key=${path}>
-      <div class="card-head"><b class="mono">${name}</b><span class="dim">${change}</span></div><${Lines} rows=${rows} label=${`What changed in ${name}`} /></div>`)}
+    ${outcome.external_changes.map(({ path, name, change, taken_by, rows }) => html`<div class="card" key=${path}>
+      <div class="card-head"><b class="mono">${name}</b><span class="dim">${change}${taken_by ? `, a ${taken_by} is there now` : ""}</span></div><${Lines} rows=${rows} label=${`What changed in ${name}`} /></div>`)}
   <//>`;
 }
 

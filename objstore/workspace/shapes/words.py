@@ -142,7 +142,12 @@ def refusal(outcome: Conflicted | ExternalChanges, name: Name) -> str:
     named = ", ".join(name(change.path) for change in outcome.changes[:_REFUSED_FILES])
     more = len(outcome.changes) - _REFUSED_FILES
     rest = f" and {more} more" if more > 0 else ""
-    return f"Refused, nothing was changed: {named}{rest} changed outside since the last recorded state."
+    there = [
+        f" A {change.taken_by} is now at {name(change.path)}."
+        for change in outcome.changes[:_REFUSED_FILES]
+        if change.taken_by
+    ]
+    return f"Refused, nothing was changed: {named}{rest} changed outside since the last recorded state.{''.join(there)}"
 
 
 def distinct_conflicts(outcome: Conflicted) -> list[Conflict]:

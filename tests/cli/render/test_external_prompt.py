@@ -1,5 +1,6 @@
 """Changes from outside: shown before a decision, then kept or discarded, or the decision is aborted."""
 
+import os
 from collections.abc import Callable
 from shlex import split
 
@@ -56,7 +57,7 @@ def test_refusal_shows_the_first_lines_of_many_changes_and_of_long_lines(runner:
     assert "\x1b" not in runner.cas("reject", "1").said
 
 
-@pytest.mark.parametrize("kind", ["deleted", "a link", "a folder", "binary", "unreadable"])
+@pytest.mark.parametrize("kind", ["deleted", "a link", "a folder", "a named pipe", "binary", "unreadable"])
 def test_refusal_shows_a_change_of_any_kind(runner: CommandRunner, kind: str) -> None:
     changed_outside(runner)
     file = runner.folder / "a"
@@ -71,10 +72,14 @@ def test_refusal_shows_a_change_of_any_kind(runner: CommandRunner, kind: str) ->
         file.symlink_to("b")
     if kind == "a folder":
         file.mkdir()
+    if kind == "a named pipe":
+        os.mkfifo(file)
     ran = runner.cas("reject", "2")
     assert ran.status == 1
     assert "Traceback" not in ran.said
     assert ran.said.splitlines()[0] != ""
+    if kind in {"a link", "a folder", "a named pipe"}:
+        assert f"{kind} is now at a." in ran.said.replace("A ", "a ") or f"{kind} is in the place of a." in ran.said
 
 
 def test_json_of_a_change_from_outside(runner: CommandRunner) -> None:

@@ -303,6 +303,19 @@ def test_a_change_outside_is_kept_or_discarded(
     assert "18_000" in path.read_text()
 
 
+def test_the_page_says_what_is_in_the_place_of_a_file_that_is_gone(review: ReviewPage, project: Path) -> None:
+    review.file("tests/test_cart.py")
+    path = project / "tests/test_cart.py"
+    path.unlink()
+    path.symlink_to("nowhere")
+    review.press("x")
+    expect(review.sheet).to_contain_text("A link is now at tests/test_cart.py.")
+    expect(review.sheet).to_contain_text("deleted, a link is there now")
+    review.sheet.get_by_role("button", name="Abort").click()
+    review.page.reload()
+    expect(review.page.locator(".notices")).to_contain_text("A link is there now.")
+
+
 def test_what_another_reviewer_decided_is_overtaken(review: ReviewPage, project: Path) -> None:
     review.file("tests/test_cart.py")
     review.page.route("**/api/queue", lambda route: route.abort())  # this page gets no news

@@ -147,7 +147,12 @@ class SegmentFiles:
         self._disk.sync_directory(self._folder)
 
     def start(self, segment: int) -> Place:
-        """Return the place of the segment's first frame."""
+        """Return the place of the segment's first frame, in a file that is open from now on.
+
+        A reader that listed the folder before compactions would else find that the segment is missing.
+        """
+        if not self._can_open((segment, self.generation(segment))):
+            self._list()
         return Place(segment, self.generation(segment) * GENERATION + SEGMENT_HEADER_SIZE)
 
     def path(self, segment: int, generation: int) -> str:

@@ -214,9 +214,7 @@ def _has_record(log: Log, wanted: RecordId, end: Place) -> bool:
     return any(
         not_gap.kind == _RECORD and record_id(not_gap.whole[FRAME_HEADER_SIZE:]) == wanted
         for number in range(end.segment, log.first.segment - 1, -1)
-        for not_gap in log.raw_frames(
-            Place(number, log.files.generation(number) * GENERATION), end.position if number == end.segment else None
-        )
+        for not_gap in log.raw_frames(log.files.start(number), end.position if number == end.segment else None)
     )
 
 

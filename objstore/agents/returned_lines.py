@@ -483,7 +483,8 @@ class _Comparison:
         return False
 
     def _is_under_review(self, document: DocumentId) -> bool:
-        return self._journal.store.index.edits.has_undecided(document)
+        found = self._journal.store.index.history.edits_with(document, [Status.PENDING, Status.AWAY])
+        return not all(is_expired for _, is_expired in found)
 
     def _text(self, here: Difference) -> bytes:
         return b"" if here.now is None else self._batch.text(here.now.blob)

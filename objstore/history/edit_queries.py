@@ -153,7 +153,7 @@ def may_continue(journal: Journal, document: DocumentId, state: FileState) -> bo
 
     The states of a document are all of one kind; where its edits can't be read, of files.
     """
-    newest = journal.store.index.edits.newest_of(document)
+    newest = journal.store.index.history.newest_edit(document)
     try:
         made = None if newest is None else edit(journal, newest).edit
     except (*UNREADABLE, CasError):

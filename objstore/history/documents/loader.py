@@ -295,7 +295,8 @@ def loaded_from_cache(
 
 def _still_holds(journal: Journal, cached: DocumentState, position: _Position) -> bool:
     """Return whether the journal holds the records of `position`, not voided, and no edit has expired since."""
-    if cached.seqs[:1] != [journal.store.index.history.oldest_edit(DocumentId(cached.document))]:
+    first = journal.store.index.edits.get(cached.seqs[0]) if cached.seqs else None
+    if first is None or first.expired:
         return False
     edit = journal.store.index.edits.get(position.seq)
     decision = journal.store.index.decisions.id(position.number)

@@ -46,7 +46,7 @@ def markers_removed_by(
     """
     gone: list[Seq] = []
     back: dict[Unit, Status] = {}
-    for row in journal.store.index.edits.with_markers(document):
+    for row in journal.store.index.history.marked(document):
         marks = recorded_edit(journal, row.seq).marks
         if not row.status.is_live or marks is None:
             continue
@@ -72,7 +72,7 @@ def markers_removed_by_step_back(
 ) -> tuple[list[Seq], dict[Unit, Status]]:
     """Return the same for an undo or redo: the markers that `verdicts` itself rejects; no status is restored."""
     gone: list[Seq] = []
-    for row in journal.store.index.edits.with_markers(document):
+    for row in journal.store.index.history.marked(document):
         left = [verdicts.get(Unit(row.seq, hunk), status) for hunk, status in enumerate(row.units)]
         if any(status.is_live for status in row.units) and not any(status.is_live for status in left):
             gone.append(row.seq)
@@ -108,7 +108,7 @@ def marker_edit_around(store: Store, document: DocumentId, before: bytes, hunks:
 
     `before` is the text in whose lines `hunks` count.
     """
-    for row in store.index.edits.with_markers(document):
+    for row in store.index.history.marked(document):
         edit, _ = store.record(row.place)
         if not row.status.is_live or not isinstance(edit, Edit) or edit.after is None:
             continue

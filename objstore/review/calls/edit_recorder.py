@@ -320,7 +320,7 @@ class Recorder:
             return change
         if change.before.state.mode != change.after.state.mode:
             return change  # markers are never about the mode
-        if not self._store.index.edits.with_markers(change.document):
+        if not self._store.index.history.marked(change.document):
             return change
         from objstore.history.documents.marked_text import marker_edit_around
 

@@ -83,7 +83,7 @@ def as_formatting(journal: Journal, change: Change, whose: Attributor | None, mo
     is_large = any(is_placeholder(side.content) for side in (before, after))
     if is_large or before.state.is_link or before.state.mode != after.state.mode:
         return change
-    newest = journal.store.index.edits.newest_of(change.document)
+    newest = journal.store.index.history.newest_edit(change.document)
     if newest is None:
         return change
     try:

@@ -242,7 +242,7 @@ class Planner:
         for document, share in shares.items():
             if document in self._documents or Status.REJECTED in share.values():
                 continue
-            if index.edits.has_units_not_live(document) or index.edits.with_markers(document):
+            if index.history.edits_with(document, [Status.REJECTED, Status.AWAY]) or index.history.marked(document):
                 continue
             if self._may_be_taken_out(document, share):
                 continue
@@ -255,7 +255,8 @@ class Planner:
     def _may_be_taken_out(self, document: DocumentId, share: Mapping[Unit, Status]) -> bool:
         """Return whether an accept names units that later edits took out; False if the history can't be replayed."""
         accepted = [unit for unit, status in share.items() if status is Status.ACCEPTED]
-        if not accepted or not self.journal.store.index.edits.has_accepted_after(document, min(accepted).seq):
+        done = self.journal.store.index.history.edits_with(document, [Status.ACCEPTED]) if accepted else []
+        if not any(seq > min(accepted).seq for seq, _ in done):
             return False
         with suppress(HistoryBroken, *UNREADABLE):  # no text changes, so a decision is possible all the same
             return bool(self._document(document).taken_out(accepted))
@@ -480,7 +481,7 @@ class Planner:
         for document, changed in changes.items():
             loaded = self._document(document)
             # Markers are always next to the lines that they mark, so that is no notice.
-            marker_edits = {row.seq for row in self.journal.store.index.edits.with_markers(loaded.id)}
+            marker_edits = {row.seq for row in self.journal.store.index.history.marked(loaded.id)}
             decided = (unit for unit in changed if unit.seq not in marker_edits)
             for notice in loaded.notices(decided):
                 adjacent = tuple(unit for unit in notice.adjacent if unit.seq not in marker_edits)

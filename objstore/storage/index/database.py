@@ -23,6 +23,7 @@ __all__ = [
     "BUSY_SECONDS",
     "CHECKPOINT_PAGES",
     "COMPARED",
+    "INTACT",
     "KNOWN_BY",
     "PAGE",
     "SCHEMA",
@@ -53,7 +54,7 @@ SqliteError: TypeAlias = sqlite3.DatabaseError | UnicodeDecodeError
 SQLITE_ERRORS: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What a database that can't be opened raises: SQLite's description of a damaged schema may not be UTF-8."""
 
-SCHEMA_VERSION: Final = 32
+SCHEMA_VERSION: Final = 33
 BUSY_SECONDS: Final = 10
 _POLL_SECONDS: Final = 0.0005
 _PRIMARY: Final = 0xFF
@@ -97,12 +98,12 @@ CREATE TABLE edits (
     call INTEGER, status TEXT, units TEXT, whole INTEGER, reasons BLOB,
     added INTEGER, removed INTEGER, void INTEGER, marks INTEGER,
     time INTEGER, before BLOB, after BLOB, expired INTEGER, turn INTEGER, owner TEXT, session INTEGER, tool TEXT,
-    checksum BLOB
+    changes INTEGER, checksum BLOB
 );
 CREATE INDEX edits_by_document ON edits (document, seq);
 CREATE INDEX edits_by_conversation ON edits (conversation, call);
 CREATE INDEX edits_rejected ON edits (conversation) WHERE instr(units, 'r');
-CREATE INDEX edits_by_status ON edits (status, seq, void, expired);
+CREATE INDEX edits_by_status ON edits (status, seq, void, expired, changes);
 CREATE INDEX edits_by_age ON edits (time) WHERE NOT void AND NOT expired AND status NOT IN ('p', 'w');
 CREATE INDEX edits_by_turn ON edits (turn) WHERE turn > 0;
 CREATE INDEX edits_by_session ON edits (session) WHERE session > 0;
@@ -114,7 +115,9 @@ CREATE TABLE paths (path BLOB, document INTEGER, PRIMARY KEY (path, document)) W
 CREATE TABLE paths_copy (path BLOB, document INTEGER, PRIMARY KEY (path, document)) WITHOUT ROWID;
 CREATE TABLE calls (conversation TEXT PRIMARY KEY, newest INTEGER) WITHOUT ROWID;
 CREATE TABLE documents (
-    id INTEGER PRIMARY KEY, path BLOB, blob BLOB, mode INTEGER, edits INTEGER, decisions INTEGER, checksum BLOB
+    id INTEGER PRIMARY KEY, path BLOB, blob BLOB, mode INTEGER, edits INTEGER, decisions INTEGER, last_edit INTEGER,
+    last_decision INTEGER, marked INTEGER, pending INTEGER, accepted INTEGER, rejected INTEGER, away INTEGER,
+    checksum BLOB
 );
 CREATE INDEX documents_by_path ON documents (path);
 CREATE INDEX documents_gone ON documents (path) WHERE blob IS NULL;
@@ -167,8 +170,9 @@ CREATE TABLE clean_until (edit INTEGER, decision INTEGER, voided INTEGER, folder
 SUMS: Final = {
     "blobs": "row_checksum('blobs', id, segment, offset, size, depth)",
     "edits": "row_checksum('edits', seq, id, segment, offset, document, conversation, call, status, units, whole, "
-    "reasons, added, removed, void, marks, time, before, after, expired, turn, owner, session, tool)",
-    "documents": "row_checksum('documents', id, path, blob, mode, edits, decisions)",
+    "reasons, added, removed, void, marks, time, before, after, expired, turn, owner, session, tool, changes)",
+    "documents": "row_checksum('documents', id, path, blob, mode, edits, decisions, last_edit, last_decision, "
+    "marked, pending, accepted, rejected, away)",
     "decisions": "row_checksum('decisions', number, id, segment, offset, takes_back, before, void, time, expired, git)",
     "pins": "row_checksum('pins', number, id, segment, offset, expired, time)",
     "snapshots": "row_checksum('snapshots', number, id, segment, offset, root, baseline, expired, time)",
@@ -181,6 +185,17 @@ SUMS: Final = {
     "clean_until": "row_checksum('clean_until', edit, decision, voided, folders)",
 }
 """The value of column `checksum` in each table. It is NULL for a blob that is not stored."""
+
+INTACT: Final = {table: f"checksum IS {expected}" for table, expected in SUMS.items()} | {
+    "edits": f"checksum IS {SUMS['edits']} AND EXISTS (SELECT 1 FROM edits AS other INDEXED BY edits_by_status "  # noqa: S608 - this module's own names
+    "WHERE other.status = edits.status AND other.seq = edits.seq AND other.void = edits.void "
+    "AND other.expired = edits.expired AND other.changes = edits.changes)"
+}
+"""The condition that a row is as it was written last.
+
+A checksum doesn't show that a page is an older copy of itself. The row of an edit is changed by decisions, so an index
+has the number of these changes too.
+"""
 
 BASELINE_NOTED: Final = (
     "UPDATE position SET baseline = ifnull("

@@ -39,13 +39,14 @@ from objstore.model.records import (
     needs_caution,
 )
 from objstore.storage.index.created_dirs import CreatedFolders
-from objstore.storage.index.database import BASELINE_NOTED, SUMS, checksum, unusable
+from objstore.storage.index.database import BASELINE_NOTED, INTACT, SUMS, checksum, unusable
 from objstore.storage.index.refcounts import RefCounts, written_blobs
 from objstore.storage.index.rows import (
     NO_REASONS,
     STATUS_LETTERS,
     BlobPlace,
     ChainedRecord,
+    DocumentRecords,
     NewestNumbers,
     decode_reasons,
     encode_reasons,
@@ -66,7 +67,8 @@ _CALLED: Final = (
 )
 
 _DECIDED_EDIT: Final = (
-    f"SELECT checksum IS {SUMS['edits']}, units, whole, reasons, owner, session FROM edits WHERE seq = ?"  # noqa: S608 - this module's own names
+    f"SELECT {INTACT['edits']}, document, void, units, whole, reasons, owner, session "  # noqa: S608 - this module's own names
+    "FROM edits WHERE seq = ?"
 )
 
 _UNDONE: Final = frozenset({Action.UNDO, Action.REDO})
@@ -120,7 +122,7 @@ class LogIngest:
         self._counts: Final = RefCounts(db, place_of, read, chunks)
         self._folders: Final = CreatedFolders(db)
         self._tips: dict[DocumentId, tuple[bytes | None, FileState | None]] = {}  # path and state, not written yet
-        self._numbers: dict[DocumentId, tuple[int, int]] = {}  # sums of edits and decisions, not written yet
+        self._records: dict[DocumentId, DocumentRecords] = {}  # not written yet
         self._paths: set[tuple[bytes | None, DocumentId]] = set()  # not written yet
         self._calls: dict[str, int] = {}  # the newest of each conversation, not written yet
         self._sessions: dict[str, int] = {}  # number of each session, by its name, as far as known
@@ -210,8 +212,10 @@ class LogIngest:
             edit.conversation,
             self._session_of_edit(edit),
             edit.tool,
+            0,
         )
-        self._count(edit.document, edit=edit.seq)
+        records = DocumentRecords(edits=edit.seq, last_edit=2 * edit.seq, marked=0 if edit.marks is None else edit.seq)
+        self._note(edit.document, records.with_units(edit.seq, STATUS_LETTERS[edit.status]))
         self._calls[edit.conversation] = max(edit.call, self._calls.get(edit.conversation, 0))
         self._folders.take_edit(edit)
         if edit.source is not None:
@@ -243,7 +247,7 @@ class LogIngest:
             [(document, decision.number) for document in sorted(documents)],
         )
         for document in documents:
-            self._count(document, decision=decision.number)
+            self._note(document, DocumentRecords(decisions=decision.number, last_decision=2 * decision.number))
         for written in decision.written:
             if written.path:  # otherwise there was no file before and after it
                 self._set_tip(written.document, written.path, written.after)
@@ -289,13 +293,16 @@ class LogIngest:
         row = self._db.execute(_DECIDED_EDIT, (seq,)).fetchone()
         if row is not None and not row[0]:
             raise unusable(f"row {seq} of edits differs from what was written")
-        if row is None or max(said) >= len(row[1]):
+        if row is None or max(said) >= len(row[3]):
             raise self.last_place.damaged(f"a decision names edit {seq}, which has no such hunk")
-        _, units, whole, encoded_reasons, *former = row
+        _, document, is_void, units, whole, encoded_reasons, *former = row
         reasons = decode_reasons(encoded_reasons, len(units))
+        now = "".join(letters.get(unit, letter) for unit, letter in enumerate(units))
+        if not is_void:
+            self._note(document, DocumentRecords().with_units(-seq, units).with_units(seq, now))
         self._set_units(
             seq,
-            "".join(letters.get(unit, letter) for unit, letter in enumerate(units)),
+            now,
             whole=bool(whole),
             reasons=encode_reasons([_said(said.get(unit), reason) for unit, reason in enumerate(reasons)]),
             owner=_Owner(*former) if owner is None else owner,
@@ -328,7 +335,8 @@ class LogIngest:
         counted = units if whole or len(units) == 1 else units[1:]
         status = next(letter for letter in "parw" if letter in counted)
         self._db.execute(
-            "UPDATE edits SET units = ?, status = ?, reasons = ?, owner = ?, session = ? WHERE seq = ?",
+            "UPDATE edits SET units = ?, status = ?, reasons = ?, owner = ?, session = ?, changes = changes + 1 "
+            "WHERE seq = ?",
             (units, status, reasons, *owner, seq),
         )
         self._update_checksums("edits", "seq", seq, seq)
@@ -340,7 +348,7 @@ class LogIngest:
 
     def _require_row_checksum(self, table: str, number: str, first: int, last: int) -> None:
         """Check rows before they get another checksum. Raises IndexUnusable if one differs from what was written."""
-        wrong = f"SELECT {number} FROM {table} WHERE {number} BETWEEN ? AND ? AND checksum IS NOT {SUMS[table]}"  # noqa: S608 - this module's own names
+        wrong = f"SELECT {number} FROM {table} WHERE {number} BETWEEN ? AND ? AND NOT ({INTACT[table]})"  # noqa: S608 - this module's own names
         row = self._db.execute(wrong, (first, last)).fetchone()
         if row is not None:
             raise unusable(f"row {row[0]} of {table} differs from what was written")
@@ -357,18 +365,20 @@ class LogIngest:
             self._void_decision(void.decision)
         paths: set[bytes] = set()
         for seq in sorted(void.edits, reverse=True):
-            query = "SELECT segment, offset, void OR expired FROM edits WHERE seq = ?"
+            query = "SELECT segment, offset, void OR expired, void, marks, units FROM edits WHERE seq = ?"
             row = self._db.execute(query, (seq,)).fetchone()
             if row is None:
                 raise self.last_place.damaged(f"a void names edit {seq}, which does not exist")
             edit, _ = decode_record(bytes(self._log.read(Place(row[0], row[1])).payload))
             assert isinstance(edit, Edit)  # noqa: S101 - the row came from this very record
             self._require_row_checksum("edits", "seq", seq, seq)
-            self._db.execute("UPDATE edits SET void = 1 WHERE seq = ?", (seq,))
+            self._db.execute("UPDATE edits SET void = 1, changes = changes + 1 WHERE seq = ?", (seq,))
             self._update_checksums("edits", "seq", seq, seq)
             self._folders.forget(edit=seq)
             if not row[2]:
                 self._counts.hold_record(edit, -1)
+            records = DocumentRecords(last_edit=2 * seq + 1, marked=-seq if row[4] else 0).with_units(-seq, row[5])
+            self._note(edit.document, DocumentRecords() if row[3] else records)
             paths.update(path for path in (edit.path, edit.source) if path is not None)
             if int(edit.document) == int(edit.seq):
                 self._forget_document(edit.document, paths)
@@ -408,6 +418,10 @@ class LogIngest:
         self._db.execute("UPDATE decisions SET void = 1 WHERE number = ?", (number,))
         self._update_checksums("decisions", "number", number, number)
         self._folders.forget(decision=number)
+        self._write_tips()
+        query = "SELECT document FROM decided JOIN documents ON id = document WHERE number = ?"
+        for (document,) in self._db.execute(query, (number,)).fetchall():
+            self._note(document, DocumentRecords(last_decision=2 * number + 1))
         if not row[2]:
             self._counts.hold_record(decision, -1)
         for seq, before in self._before(number).items():
@@ -422,35 +436,33 @@ class LogIngest:
         self._paths.add((path, document))
 
     def _write_tips(self) -> None:
-        for document in {**self._tips, **self._numbers}:
-            path, blob, mode, edits, decisions = self._document(document) or (None, None, 0, 0, 0)
+        for document in {**self._tips, **self._records}:
+            path, blob, mode, known = self._document(document) or (None, None, 0, DocumentRecords())
             if document in self._tips:
                 self._counts.hold([] if blob is None else [blob], -1)
                 path, state = self._tips[document]
                 blob, mode = (None, 0) if state is None else (state.blob, state.mode)
                 self._counts.hold([] if blob is None else [blob])
-            more = self._numbers.get(document, (0, 0))
+            records = known.with_more(self._records.get(document, DocumentRecords()))
             self._db.execute("DELETE FROM documents WHERE id = ?", (document,))
-            self._insert("documents", document, path, blob, mode, edits + more[0], decisions + more[1])
+            self._insert("documents", document, path, blob, mode, *records)
         self._db.executemany("INSERT OR IGNORE INTO paths VALUES (?, ?)", self._paths)
         self._db.executemany(_CALLED, self._calls.items())
         self._tips.clear()
-        self._numbers.clear()
+        self._records.clear()
         self._paths.clear()
         self._calls.clear()
 
-    def _document(self, document: DocumentId) -> tuple[bytes | None, BlobId | None, int, int, int] | None:
-        """Return path, blob, mode and sums of numbers in a document's row (None: it has none yet)."""
+    def _document(self, document: DocumentId) -> tuple[bytes | None, BlobId | None, int, DocumentRecords] | None:
+        """Return path, blob, mode and records in a document's row (None: it has none yet)."""
         self._require_row_checksum("documents", "id", document, document)
-        query = "SELECT path, blob, mode, edits, decisions FROM documents WHERE id = ?"
-        found: tuple[bytes | None, BlobId | None, int, int, int] | None
-        found = self._db.execute(query, (document,)).fetchone()
-        return found
+        query = f"SELECT path, blob, mode, {', '.join(DocumentRecords._fields)} FROM documents WHERE id = ?"  # noqa: S608 - this program's own names
+        row = self._db.execute(query, (document,)).fetchone()
+        return None if row is None else (*row[:3], DocumentRecords(*row[3:]))
 
-    def _count(self, document: DocumentId, *, edit: int = 0, decision: int = 0) -> None:
-        """Add the number of an edit or decision to the sums in its document's row."""
-        edits, decisions = self._numbers.get(document, (0, 0))
-        self._numbers[document] = edits + edit, decisions + decision
+    def _note(self, document: DocumentId, more: DocumentRecords) -> None:
+        """Note records about a document, for its row."""
+        self._records[document] = self._records.get(document, DocumentRecords()).with_more(more)
 
     # ---- turns and sessions, comments and their marks, settings: they hold no blobs
 
@@ -538,7 +550,8 @@ class LogIngest:
             self._counts.hold((BlobId(blob) for states in rows for blob in states if blob is not None), -1)
             self._require_row_checksum("edits", "seq", first, last)
             self._db.execute(
-                "UPDATE edits SET expired = ? WHERE seq BETWEEN ? AND ? AND NOT expired", (number, first, last)
+                "UPDATE edits SET expired = ?, changes = changes + 1 WHERE seq BETWEEN ? AND ? AND NOT expired",
+                (number, first, last),
             )
             self._update_checksums("edits", "seq", first, last)
         for first, last in expiry.decisions:

@@ -97,7 +97,7 @@ class Index:
         self.edits: Final = EditQueries(self._db, self.numbers)
         self.decisions: Final = DecisionQueries(self._db, self.numbers)
         self.holders: Final = HolderQueries(self._db, self.numbers)
-        self.turns: Final = TurnQueries(self._db)
+        self.turns: Final = TurnQueries(self._db, self.numbers)
         self.sessions: Final = SessionQueries(self._db)
         self.comments: Final = CommentQueries(self._db, self.numbers)
         self.settings: Final = SettingQueries(self._db)

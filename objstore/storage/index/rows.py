@@ -22,6 +22,7 @@ __all__ = [
     "ChainedRecord",
     "CommentRow",
     "DocumentPosition",
+    "DocumentRecords",
     "EditConditions",
     "EditRow",
     "ExpiryRow",
@@ -72,6 +73,44 @@ class Tip(NamedTuple):
     document: DocumentId
     path: bytes
     state: FileState | None  # None: it does not exist
+
+
+class DocumentRecords(NamedTuple):
+    """What a document's row says of its edits and the decisions on it, which other tables list.
+
+    But for `last_edit` and `last_decision`, the values are sums of numbers.
+    """
+
+    edits: int = 0  # of all edits, voided ones included
+    decisions: int = 0  # of all decisions, voided ones included
+    last_edit: int = 0  # twice the highest number, and one more if that edit is voided
+    last_decision: int = 0  # the same
+    marked: int = 0  # of the edits that wrote conflict markers, without voided ones
+    pending: int = 0  # of the edits that have a unit of this status, without voided ones
+    accepted: int = 0
+    rejected: int = 0
+    away: int = 0
+
+    def with_more(self, more: "DocumentRecords") -> "DocumentRecords":
+        """Return the sums with more records."""
+        return DocumentRecords(
+            self.edits + more.edits,
+            self.decisions + more.decisions,
+            max(self.last_edit, more.last_edit),
+            max(self.last_decision, more.last_decision),
+            self.marked + more.marked,
+            self.pending + more.pending,
+            self.accepted + more.accepted,
+            self.rejected + more.rejected,
+            self.away + more.away,
+        )
+
+    def with_units(self, number: int, letters: str) -> "DocumentRecords":
+        """Return the sums with an edit whose units have these statuses (a negative number: without it)."""
+        own = {letter: number if letter in letters else 0 for letter in STATUS_LETTERS.values()}
+        return DocumentRecords(
+            *self[:5], self.pending + own["p"], self.accepted + own["a"], self.rejected + own["r"], self.away + own["w"]
+        )
 
 
 class ChainedRecord(NamedTuple):
@@ -125,6 +164,7 @@ class EditRow(NamedTuple):
     reasons: bytes  # as `encode_reasons` returns them
     expired: int  # number of the expiry that released the blobs that it mentions; 0: not expired
     owner: str  # the conversation that it is attributed to, after claims; "": the person
+    marks: int  # the decision whose conflict markers it wrote; 0: none
 
     @property
     def rejected(self) -> list[Unit]:

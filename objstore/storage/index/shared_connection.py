@@ -4,15 +4,18 @@ The index may be opened again in another file, so no query holds a connection of
 """
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-from objstore.model.basic_types import Seq
-from objstore.storage.index.database import SUMS, malformed, unusable
+from objstore.model.basic_types import MAX_INT, Seq
+from objstore.storage.index.database import INTACT, malformed, unusable
 from objstore.storage.index.rows import NewestNumbers
 
-__all__ = ["RecordNumbers", "SharedConnection", "is_utf8", "numbered_rows"]
+__all__ = ["RecordNumbers", "SharedConnection", "is_utf8", "numbered_row", "numbered_rows", "rows_by_number"]
+
+_VALUES_AT_ONCE: Final = 500
+"""Number of values in one query."""
 
 _NEWEST: Final = """
 SELECT edits, decisions, snapshots, pins, turns, comments,
@@ -123,12 +126,56 @@ def is_utf8(text: str) -> bool:
     return True
 
 
+def numbered_row(
+    db: SharedConnection, numbers: RecordNumbers, table: str, columns: str, number: int
+) -> tuple[Any, ...] | None:
+    """Return some columns of the row with a number (None: no record has this number, or not yet).
+
+    Raises IndexUnusable if the row is missing or damaged.
+    """
+    # A caller may pass any number, and SQLite accepts none above MAX_INT.
+    if not 0 < number <= MAX_INT:
+        return None
+    key = "seq" if table == "edits" else "number"
+    query = f"SELECT {columns}, {INTACT[table]} FROM {table} WHERE {key} = ?"  # noqa: S608 - names of the schema
+    row = db.execute(query, (number,)).fetchone()
+    if row is None:
+        with db.one_state():
+            newest: int = getattr(numbers.newest(), table)
+            row = db.execute(query, (number,)).fetchone()
+        if row is None and number > newest:
+            return None
+    if row is not None and row[-1]:
+        found: tuple[Any, ...] = row[:-1]
+        return found
+    raise unusable(f"row {number} of {table} is not what was put in")
+
+
+def rows_by_number(db: SharedConnection, table: str, columns: str, numbers: Sequence[int]) -> list[tuple[Any, ...]]:
+    """Return some columns of the rows with these numbers, in this order.
+
+    Raises IndexUnusable if a row is missing or damaged. For numbers that must have rows: no secondary index is used.
+    """
+    key = "seq" if table == "edits" else "number"
+    found: dict[int, tuple[Any, ...]] = {}
+    for at in range(0, len(numbers), _VALUES_AT_ONCE):
+        asked = numbers[at : at + _VALUES_AT_ONCE]
+        marks = ",".join("?" * len(asked))
+        query = f"SELECT {key}, {INTACT[table]}, {columns} FROM {table} NOT INDEXED WHERE {key} IN ({marks})"  # noqa: S608 - names of the schema
+        for number, is_sound, *values in db.execute(query, asked):
+            if is_sound:
+                found[number] = tuple(values)
+    if len(found) != len(numbers):
+        raise unusable(f"not all of rows {numbers!r} of {table} are what was put in")
+    return [found[number] for number in numbers]
+
+
 def numbered_rows(db: SharedConnection, numbers: RecordNumbers, table: str, columns: str) -> list[tuple[Any, ...]]:
     """Return some columns of every row of a table, by number. Raises IndexUnusable if a row is missing or damaged.
 
     The numbers have no gap, so the newest of them is also how many rows there must be.
     """
-    query = f"SELECT {columns}, checksum IS {SUMS[table]} FROM {table} ORDER BY number"  # noqa: S608 - names of the schema
+    query = f"SELECT {columns}, {INTACT[table]} FROM {table} ORDER BY number"  # noqa: S608 - names of the schema
     with db.one_state():
         newest: int = getattr(numbers.newest(), table)
         rows = db.execute(query).fetchall()

@@ -6,15 +6,27 @@ from typing import Any, Final
 
 from objstore.model.basic_types import DocumentId, FileState, Seq, Status
 from objstore.model.ids import BlobId, RecordId
-from objstore.storage.index.database import SUMS, checksum, unusable
-from objstore.storage.index.queries.record_queries import DecisionQueries
-from objstore.storage.index.rows import Row, Tip, place_in_row, status_in_row
-from objstore.storage.index.shared_connection import RecordNumbers, SharedConnection
+from objstore.storage.index.database import INTACT, checksum, unusable
+from objstore.storage.index.queries.record_queries import EDIT_COLUMNS, DecisionQueries, edit_row
+from objstore.storage.index.rows import STATUS_LETTERS, DocumentRecords, EditRow, Tip, place_in_row
+from objstore.storage.index.shared_connection import RecordNumbers, SharedConnection, numbered_row, rows_by_number
 from objstore.storage.log.segment_files import Place
 
 __all__ = ["DocumentQueries", "FolderQueries", "HistoryQueries"]
 
-_TIP: Final = "id, path, blob, mode, edits, decisions, checksum"
+_ROWS_AT_ONCE: Final = 500
+"""Number of rows that are read at once while one is looked for."""
+
+_TIP: Final = (
+    f"documents.id, path, blob, mode, {', '.join(DocumentRecords._fields)}, documents.checksum, "  # noqa: S608 - names of the schema
+    "(SELECT 2 * seq + void FROM edits WHERE document = documents.id ORDER BY seq DESC LIMIT 1), "
+    "ifnull((SELECT 2 * number + void FROM decided JOIN decisions USING (number) "
+    "WHERE document = documents.id ORDER BY number DESC LIMIT 1), 0)"
+)
+"""The columns of a tip: the row, and the last edit and decision according to other tables.
+
+A checksum doesn't show that a page is an older copy of itself, but then others have newer records.
+"""
 
 
 class DocumentQueries:
@@ -119,12 +131,11 @@ class DocumentQueries:
     def deleted(self) -> list[Tip]:
         """Return the document that was deleted last at each path where none exists now, by path."""
         rows = self._db.execute(
-            "SELECT max(id), path, blob, mode, edits, decisions, checksum "
-            "FROM documents AS gone INDEXED BY documents_gone WHERE blob IS NULL "
+            "SELECT max(id) FROM documents AS gone INDEXED BY documents_gone WHERE blob IS NULL "
             "AND NOT EXISTS (SELECT 1 FROM documents WHERE path = gone.path AND blob IS NOT NULL) "
             "GROUP BY path ORDER BY path"
-        )
-        return [_tip(row) for row in rows]
+        ).fetchall()
+        return [self.tip(DocumentId(row[0])) for row in rows]
 
     def _tips_at(self, where: str, values: tuple[bytes, ...], which: str) -> list[Tip]:
         """Return every document at some paths, by number. Raises IndexUnusable.
@@ -184,7 +195,12 @@ class FolderQueries:
 
 
 class HistoryQueries:
-    """Look up the edits and decisions of one document, in the order of the journal."""
+    """Look up the edits and decisions of one document, in the order of the journal.
+
+    Every answer begins with the complete list of their numbers, which is compared with the document's row. The rows are
+    then read by these numbers and compared with their checksums: a list that was compared and read again by another
+    query could differ in between, because one wrong bit can hide a row from one query and not from another.
+    """
 
     def __init__(self, db: SharedConnection, numbers: RecordNumbers, decisions: DecisionQueries) -> None:
         """Query one index."""
@@ -200,24 +216,59 @@ class HistoryQueries:
             rows = [row for query in (edits, decisions) for row in self._db.execute(query, (limit,))]
         return sorted((place_in_row(*row) for row in rows), reverse=True)[:limit]
 
+    def marked(self, document: DocumentId) -> list[EditRow]:
+        """Return the document's unexpired edits that wrote conflict markers, in order. Raises IndexUnusable."""
+        with self._db.one_state():
+            seqs = self._edits_with(document, "marked", "marks > 0")
+            rows = self._rows("edits", EDIT_COLUMNS, sorted(seq for seq, _ in seqs))
+        return [row for row in map(edit_row, rows) if not row.expired]
+
+    def edits_with(self, document: DocumentId, statuses: Sequence[Status]) -> list[tuple[Seq, bool]]:
+        """Return the document's edits that have a unit of one of the statuses, and whether each has expired.
+
+        Reads no edit if there is none. Raises IndexUnusable.
+        """
+        with self._db.one_state():
+            found = {
+                each
+                for status in statuses
+                for each in self._edits_with(document, status.value, f"instr(units, '{STATUS_LETTERS[status]}')")
+            }
+        return sorted(found)
+
+    def _edits_with(self, document: DocumentId, of: str, condition: str) -> list[tuple[Seq, bool]]:
+        """Return the edits that one of the sums in the document's row is about. Call it inside `one_state`."""
+        query = f"SELECT {_TIP}, {of} FROM documents WHERE id = ?"  # noqa: S608 - names of the schema
+        row = self._db.execute(query, (document,)).fetchone()
+        left = 0
+        if row is not None:
+            _tip(row[:-1])
+            left = row[-1]
+        found: list[tuple[Seq, bool]] = []
+        if left:
+            query = f"SELECT seq, expired FROM edits WHERE document = ? AND {condition} AND NOT void"  # noqa: S608 - texts of this module
+            found = [(Seq(seq), bool(expired)) for seq, expired in self._db.execute(query, (document,))]
+        if sum(seq for seq, _ in found) != left:
+            raise unusable(f"document {document} has other edits than its row says")
+        return found
+
+    def edits(self, document: DocumentId) -> list[EditRow]:
+        """Return the document's edits, including expired ones, in order. Raises IndexUnusable."""
+        with self._db.one_state():
+            rows = self._rows("edits", f"void, {EDIT_COLUMNS}", self._numbers_of(document)[0])
+        return [edit_row(row[1:]) for row in rows if not row[0]]
+
     def of(self, document: DocumentId) -> list[Place]:
-        """Return the places of the document's unexpired edits and decisions, in the order of the journal."""
-        rows = self._db.execute(
-            "SELECT segment, offset FROM edits WHERE document = ? AND NOT void AND NOT expired UNION "
-            "SELECT segment, offset FROM decisions JOIN decided USING (number) "
-            "WHERE document = ? AND NOT void AND NOT expired",
-            (document, document),
-        )
-        return sorted(place_in_row(*row) for row in rows)
+        """Return the places of the document's unexpired edits and decisions, in the order of the journal.
+
+        Raises IndexUnusable.
+        """
+        return sorted(place_in_row(*row[1:]) for row in self._all(document, "void OR expired, segment, offset"))
 
     def dated(self, document: DocumentId) -> list[tuple[Place, int]]:
         """Return the places as `of` does, including expired records, each with its time (µs since 1970-01-01 UTC)."""
-        rows = self._db.execute(
-            "SELECT segment, offset, time FROM edits WHERE document = ? AND NOT void UNION "
-            "SELECT segment, offset, time FROM decisions JOIN decided USING (number) WHERE document = ? AND NOT void",
-            (document, document),
-        )
-        return sorted((place_in_row(row[0], row[1]), row[2]) for row in rows)
+        rows = self._all(document, "void, segment, offset, time")
+        return sorted((place_in_row(row[1], row[2]), row[3]) for row in rows)
 
     def recorded(
         self, document: DocumentId, *, after_edit: int = 0, after_decision: int = 0
@@ -227,101 +278,122 @@ class HistoryQueries:
         The third value is the place of the blob that an edit led to (None: a decision, a deletion, or a blob that is
         not stored). Raises IndexUnusable.
         """
-        edits = (
-            "SELECT e.segment, e.offset, e.id, b.segment, b.offset, void OR expired, is_sound FROM "  # noqa: S608 - as SUMS has it
-            f"(SELECT *, checksum IS {SUMS['edits']} AS is_sound FROM edits WHERE document = ? AND seq > ?) e "
-            "LEFT JOIN blobs b ON b.id = e.after ORDER BY seq"
-        )
-        decisions = (
-            f"SELECT segment, offset, id, NULL, NULL, void OR expired, checksum IS {SUMS['decisions']} "  # noqa: S608 - the same
-            "FROM decided JOIN decisions USING (number) WHERE document = ? AND number > ? ORDER BY number"
-        )
+        after = "(SELECT segment FROM blobs WHERE id = after), (SELECT offset FROM blobs WHERE id = after)"
         with self._db.one_state():
+            edits, decisions = self._numbers_of(document)
+            edits = [seq for seq in edits if seq > after_edit]
+            decisions = [number for number in decisions if number > after_decision]
             found = [
-                *self._db.execute(edits, (document, after_edit)),
-                *self._db.execute(decisions, (document, after_decision)),
+                *self._rows("edits", f"void OR expired, segment, offset, id, {after}", edits),
+                *self._rows("decisions", "void OR expired, segment, offset, id, NULL, NULL", decisions),
             ]
-            is_whole = self._has_all_of(document)
-        if not is_whole or not all(row[-1] for row in found):
-            raise unusable(f"the edits of document {document}, or the decisions on it, are not those that were put in")
         return sorted(
-            (place_in_row(*row[:2]), RecordId(row[2]), place_in_row(*row[3:5]) if row[3] else None)
+            (place_in_row(*row[1:3]), RecordId(row[3]), place_in_row(*row[4:6]) if row[4] else None)
             for row in found
-            if not row[5]
+            if not row[0]
         )
 
     def lineage(self, document: DocumentId) -> list[tuple[Seq, Place, Status]]:
-        """Return number, place and status of the document's unexpired edits, in order."""
-        rows = self._db.execute(
-            "SELECT seq, segment, offset, status FROM edits WHERE document = ? AND NOT void AND NOT expired "
-            "ORDER BY seq",
-            (document,),
-        )
-        return [(Seq(row[0]), place_in_row(row[1], row[2]), status_in_row(row[3])) for row in rows]
+        """Return number, place and status of the document's unexpired edits, in order. Raises IndexUnusable."""
+        return [(row.seq, row.place, row.status) for row in self.edits(document) if not row.expired]
 
     def oldest_edit(self, document: DocumentId) -> Seq | None:
-        """Return the document's first edit that has not expired (None: none is left)."""
-        query = "SELECT min(seq) FROM edits WHERE document = ? AND NOT void AND NOT expired"
-        seq = self._db.number(query, document)
-        return Seq(seq) if seq else None
+        """Return the document's first edit that has not expired (None: none is left). Raises IndexUnusable."""
+        with self._db.one_state():
+            return self._first(self._numbers_of(document)[0], "void OR expired")
+
+    def newest_edit(self, document: DocumentId) -> Seq | None:
+        """Return the newest edit of a document (None: it has none). Raises IndexUnusable."""
+        with self._db.one_state():
+            return self._first(self._numbers_of(document)[0][::-1], "void")
 
     def newest_edit_before(self, number: int) -> Seq:
-        """Return the newest edit that was recorded before the decision (0: there is none)."""
-
-        def place(seq: int) -> Place:
-            query = "SELECT segment, offset FROM edits WHERE seq <= ? AND NOT void ORDER BY seq DESC LIMIT 1"
-            row = self._db.execute(query, (seq,)).fetchone()
-            return Place(0, 0) if row is None else place_in_row(*row)
-
+        """Return the newest edit that was recorded before the decision (0: there is none). Raises IndexUnusable."""
         with self._db.one_state():
             decided = self._decisions.place(number) or Place(0, 0)
-            return Seq(bisect_left(range(1, self._numbers.next_seq()), decided, key=place))
+            return Seq(self._count_before("edits", self._numbers.newest().edits, decided))
 
     def newest_decision_before(self, seq: int) -> int:
-        """Return the number of the newest decision that was recorded before the edit (0: there is none)."""
+        """Return the number of the newest decision that was recorded before the edit (0: there is none).
 
-        def place(number: int) -> Place:
-            query = "SELECT segment, offset FROM decisions WHERE number <= ? AND NOT void ORDER BY number DESC LIMIT 1"
-            row = self._db.execute(query, (number,)).fetchone()
-            return Place(0, 0) if row is None else place_in_row(*row)
-
+        Raises IndexUnusable.
+        """
         with self._db.one_state():
-            row = self._db.execute("SELECT segment, offset FROM edits WHERE seq = ? AND NOT void", (seq,)).fetchone()
-            made = Place(0, 0) if row is None else place_in_row(*row)
-            return bisect_left(range(1, self._numbers.next_decision()), made, key=place)
+            row = numbered_row(self._db, self._numbers, "edits", "void, segment, offset", seq)
+            made = Place(0, 0) if row is None or row[0] else place_in_row(row[1], row[2])
+            return self._count_before("decisions", self._numbers.newest().decisions, made)
 
     def last_records(self, document: DocumentId, seq: int, decision: int) -> list[Place]:
         """Return where the document's last edit and the last decision on it are, latest first, expired ones included.
 
-        `seq`, `decision`: neither has a higher number than these.
+        `seq`, `decision`: neither has a higher number than these. Raises IndexUnusable.
         """
-        edits = (
-            "SELECT segment, offset FROM edits WHERE document = ? AND seq <= ? AND NOT void ORDER BY seq DESC LIMIT 1"
-        )
-        decisions = (
-            "SELECT segment, offset FROM decided JOIN decisions USING (number) "
-            "WHERE document = ? AND number <= ? AND NOT void ORDER BY number DESC LIMIT 1"
-        )
         with self._db.one_state():
-            rows = [*self._db.execute(edits, (document, seq)), *self._db.execute(decisions, (document, decision))]
+            edits, decisions = self._numbers_of(document)
+            edit = self._first([each for each in reversed(edits) if each <= seq], "void")
+            decided = self._first([each for each in reversed(decisions) if each <= decision], "void", "decisions")
+            rows = self._rows("edits", "segment, offset", [edit] if edit else [])
+            rows += self._rows("decisions", "segment, offset", [decided] if decided else [])
         return sorted((place_in_row(*row) for row in rows), reverse=True)
 
-    def _has_all_of(self, document: DocumentId) -> bool:
-        """Return whether a document's edits and decisions are complete: their numbers must add up to its sums."""
-        row = self._db.execute("SELECT edits, decisions FROM documents WHERE id = ?", (document,)).fetchone()
-        sums = self._db.execute(
-            "SELECT (SELECT ifnull(sum(seq), 0) FROM edits WHERE document = ?), "
-            "(SELECT ifnull(sum(number), 0) FROM decided WHERE document = ?)",
-            (document, document),
-        ).fetchone()
-        return row is None or bool(row == sums)
+    def _numbers_of(self, document: DocumentId) -> tuple[list[int], list[int]]:
+        """Return the numbers of a document's edits and of the decisions on it, ascending, voided ones included.
+
+        Raises IndexUnusable if the sums in the document's row are not theirs. Call it inside `one_state`.
+        """
+        edits = [row[0] for row in self._db.execute("SELECT seq FROM edits WHERE document = ?", (document,))]
+        decisions = [row[0] for row in self._db.execute("SELECT number FROM decided WHERE document = ?", (document,))]
+        query = f"SELECT edits, decisions, {INTACT['documents']} FROM documents WHERE id = ?"  # noqa: S608 - as INTACT has it
+        row = self._db.execute(query, (document,)).fetchone()
+        # A document that was voided with its first edit has no row.
+        is_gone = row is None and self._is_void(document) and all(row[0] for row in self._rows("edits", "void", edits))
+        if not is_gone and row != (sum(edits), sum(decisions), 1):
+            raise unusable(f"the edits of document {document}, or the decisions on it, are not those that were put in")
+        return sorted(edits), sorted(decisions)
+
+    def _is_void(self, seq: int) -> bool:
+        """Return whether no edit has this number, or a voided one."""
+        row = numbered_row(self._db, self._numbers, "edits", "void", seq)
+        return row is None or bool(row[0])
+
+    def _rows(self, table: str, columns: str, numbers: Sequence[int]) -> list[tuple[Any, ...]]:
+        return rows_by_number(self._db, table, columns, numbers)
+
+    def _all(self, document: DocumentId, columns: str) -> list[tuple[Any, ...]]:
+        """Return columns of the document's edits and decisions of which the first column is 0."""
+        with self._db.one_state():
+            edits, decisions = self._numbers_of(document)
+            rows = [*self._rows("edits", columns, edits), *self._rows("decisions", columns, decisions)]
+        return [row for row in rows if not row[0]]
+
+    def _first(self, numbers: Sequence[int], unless: str, table: str = "edits") -> Seq | None:
+        """Return the first of the numbers whose row doesn't fulfil a condition (None: there is none)."""
+        at, step = 0, 1  # the first one usually is it
+        while at < len(numbers):
+            asked = numbers[at : at + step]
+            for number, row in zip(asked, self._rows(table, unless, asked), strict=True):
+                if not row[0]:
+                    return Seq(number)
+            at, step = at + step, _ROWS_AT_ONCE
+        return None
+
+    def _count_before(self, table: str, newest: int, place: Place) -> int:
+        """Return how many records of a table are before a place in the log: their numbers have no gap."""
+
+        def place_of(number: int) -> Place:
+            return place_in_row(*self._rows(table, "segment, offset", [number])[0])
+
+        return bisect_left(range(1, newest + 1), place, key=place_of)
 
 
-def _tip(row: Row | None) -> Tip:
+def _tip(row: tuple[Any, ...] | None) -> Tip:
     match row:
-        case (int(document), bytes(path), bytes() | None as blob, int(mode), edits, decisions, bytes(found)) if (
-            found == checksum("documents", document, path, blob, mode, edits, decisions)
+        case (int(document), bytes(path), bytes() | None as blob, int(mode), *records, bytes(found), edit, decided) if (
+            found == checksum("documents", document, path, blob, mode, *records)
         ):
+            known = DocumentRecords(*records)
+            if (known.last_edit, known.last_decision) != (edit, decided):
+                raise unusable(f"document {document} has other edits or decisions than its row says")
             state = None if blob is None else FileState(blob=BlobId(blob), mode=mode)
             return Tip(DocumentId(document), path, state)
         case _:

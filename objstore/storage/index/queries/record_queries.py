@@ -13,7 +13,7 @@ from objstore.model.basic_types import (
     Status,
 )
 from objstore.model.ids import BlobId, RecordId
-from objstore.storage.index.database import SUMS, unusable
+from objstore.storage.index.database import INTACT, unusable
 from objstore.storage.index.rows import (
     STATUS_LETTERS,
     DocumentPosition,
@@ -28,11 +28,15 @@ from objstore.storage.index.shared_connection import (
     RecordNumbers,
     SharedConnection,
     is_utf8,
+    numbered_row,
     numbered_rows,
 )
 from objstore.storage.log.segment_files import Place
 
-__all__ = ["DecisionQueries", "EditQueries"]
+__all__ = ["EDIT_COLUMNS", "DecisionQueries", "EditQueries", "edit_row"]
+
+EDIT_COLUMNS: Final = "seq, id, segment, offset, status, units, whole, reasons, expired, owner, marks"
+"""The columns of an `EditRow`."""
 
 _PENDING: Final = (
     "SELECT seq, document, path, conversation, turn, session, added, removed FROM edits "
@@ -61,11 +65,8 @@ class EditQueries:
 
     def get(self, seq: int) -> EditRow | None:
         """Return the row of the edit (None: no edit has this number). Raises IndexUnusable."""
-        # A caller may pass any number, and SQLite accepts none above MAX_INT.
-        rows = self._edits("seq = ? AND NOT void", (seq,), "") if 0 < seq <= MAX_INT else []
-        if not rows:
-            self._require_no_edit(seq)
-        return rows[0] if rows else None
+        row = numbered_row(self._db, self._numbers, "edits", f"void, {EDIT_COLUMNS}", seq)
+        return None if row is None or row[0] else edit_row(row[1:])
 
     def rows(self, seqs: Collection[int]) -> dict[int, EditRow]:
         """Return the row of each of the edits that exist, by number, as `get` does. Raises IndexUnusable."""
@@ -77,7 +78,7 @@ class EditQueries:
             found |= {row.seq: row for row in self._edits(f"seq IN ({marks}) AND NOT void", (*numbers,), "")}
         for seq in asked:
             if seq not in found:
-                self._require_no_edit(seq)
+                self.get(seq)  # raises if its row is missing
         return found
 
     def unexpired(self) -> list[Seq]:
@@ -126,21 +127,6 @@ class EditQueries:
         condition = f"conversation IN ({', '.join('?' * len(asked))}) AND instr(units, 'r') AND NOT void"
         return self._edits(condition, asked, "ORDER BY +seq")
 
-    def has_units_not_live(self, document: DocumentId) -> bool:
-        """Return whether at least one unit of any edit of the document is rejected or away."""
-        query = (
-            "SELECT 1 FROM edits WHERE document = ? AND (instr(units, 'r') OR instr(units, 'w')) AND NOT void LIMIT 1"
-        )
-        return self._db.execute(query, (document,)).fetchone() is not None
-
-    def has_undecided(self, document: DocumentId) -> bool:
-        """Return whether at least one unit of any edit of the document is pending or away."""
-        query = (
-            "SELECT 1 FROM edits WHERE document = ? AND (instr(units, 'p') OR instr(units, 'w')) "
-            "AND NOT void AND NOT expired LIMIT 1"
-        )
-        return self._db.execute(query, (document,)).fetchone() is not None
-
     def documents_away(self) -> set[DocumentId]:
         """Return the documents of edits of which at least one unit is away and none is live."""
         query = (
@@ -157,17 +143,10 @@ class EditQueries:
         )
         return {DocumentId(row[0]) for row in self._db.execute(query)}
 
-    def has_accepted_after(self, document: DocumentId, seq: Seq) -> bool:
-        """Return whether at least one unit of a later edit of the document is accepted."""
-        query = "SELECT 1 FROM edits WHERE document = ? AND seq > ? AND instr(units, 'a') AND NOT void LIMIT 1"
-        return self._db.execute(query, (document, seq)).fetchone() is not None
-
-    def with_markers(self, document: DocumentId | None = None) -> list[EditRow]:
-        """Return the unexpired edits that wrote conflict markers, of one document or (None) of all."""
-        if document is None:
-            # The plus keeps SQLite from reading all edits in order instead of the few with markers.
-            return self._edits("marks > 0 AND NOT void AND NOT expired", (), "ORDER BY +seq")
-        return self._edits("marks > 0 AND document = ? AND NOT void AND NOT expired", (document,), "ORDER BY seq")
+    def with_markers(self) -> list[EditRow]:
+        """Return the unexpired edits that wrote conflict markers."""
+        # The plus keeps SQLite from reading all edits in order instead of the few with markers.
+        return self._edits("marks > 0 AND NOT void AND NOT expired", (), "ORDER BY +seq")
 
     def between(self, low: bytes, high: bytes, limit: int) -> list[EditRow]:
         """Return up to `limit` edits whose ids are in the closed interval."""
@@ -333,18 +312,28 @@ class EditQueries:
         """Yield edit, document, time (µs), place, and whether it may expire, of each edit that has not expired.
 
         They are sorted by document, and then in the order of the journal. An edit may not expire while any edit of its
-        conversation is pending, while a part of it is away, or while its file has conflict markers.
+        conversation is pending, while a part of it is away, or while its file has conflict markers. Raises
+        IndexUnusable at the end if these were not all edits.
         """
-        for seq, document, moment, segment, offset, is_free in self._db.execute(
-            "SELECT seq, document, time, segment, offset, "
-            "status != 'p' AND NOT instr(units, 'w') AND conversation NOT IN "
-            "(SELECT conversation FROM edits WHERE status = 'p' AND NOT void AND NOT expired) "
-            "AND document NOT IN (SELECT document FROM edits "
-            "WHERE marks > 0 AND status NOT IN ('r', 'w') AND NOT void AND NOT expired) "
-            "FROM edits WHERE NOT void AND NOT expired ORDER BY document, seq"
-        ):
-            place = place_in_row(segment, offset)
-            yield seq, document, moment, place, bool(is_free)
+        with self._db.one_state():
+            # Numbers have no gap, so their sum is known.
+            newest = self._numbers.newest().edits
+            left = newest * (newest + 1) // 2
+            for seq, document, moment, segment, offset, is_free, is_gone, is_intact in self._db.execute(
+                "SELECT seq, document, time, segment, offset, "  # noqa: S608 - as INTACT has it
+                "status != 'p' AND NOT instr(units, 'w') AND conversation NOT IN "
+                "(SELECT conversation FROM edits NOT INDEXED WHERE status = 'p' AND NOT void AND NOT expired) "
+                "AND document NOT IN (SELECT document FROM edits NOT INDEXED "
+                "WHERE marks > 0 AND status NOT IN ('r', 'w') AND NOT void AND NOT expired), void OR expired, "
+                f"{INTACT['edits']} FROM edits ORDER BY document, seq"
+            ):
+                if not is_intact:
+                    raise unusable(f"row {seq} of edits is not what was put in")
+                left -= seq
+                if not is_gone:
+                    yield seq, document, moment, place_in_row(segment, offset), bool(is_free)
+            if left:
+                raise unusable("it doesn't have all edits by their documents")
 
     def decided_before(self, moment: int) -> int:
         """Return how many unexpired edits are decided and older than the moment (µs since 1970-01-01 UTC)."""
@@ -365,29 +354,6 @@ class EditQueries:
         rows = self._db.execute("SELECT before, after FROM edits WHERE seq BETWEEN ? AND ?", (first, last))
         return [BlobId(blob) for states in rows for blob in states if blob is not None]
 
-    def newest_of(self, document: DocumentId) -> Seq | None:
-        """Return the newest edit of a document (None: it has none)."""
-        row = self._db.execute("SELECT max(seq) FROM edits WHERE document = ? AND NOT void", (document,)).fetchone()
-        return None if row is None or row[0] is None else Seq(row[0])
-
-    def next_of_call(self, seq: int) -> Seq | None:
-        """Return the next edit of the edit's document, if it is of the same call (None: it isn't, or there is none).
-
-        Raises IndexUnusable if the index lists an edit that it doesn't have.
-        """
-        query = (
-            "SELECT later.seq FROM edits AS own JOIN edits AS later ON later.seq = (SELECT min(seq) FROM edits"
-            " WHERE document = own.document AND seq > own.seq AND NOT void)"
-            " WHERE own.seq = ? AND later.conversation = own.conversation AND later.call = own.call"
-        )
-        with self._db.one_state():
-            row = self._db.execute(query, (seq,)).fetchone() if 0 < seq <= MAX_INT else None
-            if row is None:
-                return None
-            if self.get(row[0]) is None:
-                raise unusable(f"edit {row[0]} follows edit {seq}, and does not exist")
-            return Seq(row[0])
-
     def edits_of_call(self, conversation: str, call: int) -> int:
         """Return the number of edits that a call has."""
         query = "SELECT count(*) FROM edits WHERE conversation = ? AND call = ?"
@@ -396,26 +362,16 @@ class EditQueries:
 
     def document_of(self, seq: int) -> DocumentId | None:
         """Return the document of an edit (None: there is none, or it is voided or expired). Raises IndexUnusable."""
-        query = "SELECT document FROM edits WHERE seq = ? AND NOT void AND NOT expired"
-        row = self._db.execute(query, (seq,)).fetchone() if 0 < seq <= MAX_INT else None
-        if row is None:
-            self._require_no_edit(seq)
-        return None if row is None else DocumentId(row[0])
-
-    def _require_no_edit(self, seq: int) -> None:
-        """Check that no edit has this number, or that its row says that it was voided. Raises IndexUnusable."""
-        query = f"SELECT checksum IS {SUMS['edits']} FROM edits WHERE seq = ?"  # noqa: S608 - as SUMS has it
-        if 0 < seq <= self._numbers.newest().edits and self._db.execute(query, (seq,)).fetchone() != (1,):
-            raise unusable(f"edit {seq} is not what was put in")
+        row = numbered_row(self._db, self._numbers, "edits", "void OR expired, document", seq)
+        return None if row is None or row[0] else DocumentId(row[1])
 
     def _edits(self, condition: str, values: tuple[int | str | bytes, ...], order: str) -> list[EditRow]:
         # Condition and order are texts of this module; every value is bound.
-        rows = self._db.execute(
-            "SELECT seq, id, segment, offset, status, units, whole, reasons, expired, owner, "  # noqa: S608 - see above
-            f"checksum IS {SUMS['edits']} FROM edits WHERE {condition} {order}",
-            values,
-        )
-        return [_edit_row(row) for row in rows]
+        query = f"SELECT {INTACT['edits']}, {EDIT_COLUMNS} FROM edits WHERE {condition} {order}"  # noqa: S608 - see above
+        rows = self._db.execute(query, values).fetchall()
+        if not all(row[0] for row in rows):
+            raise unusable("some edits are not what was put in")
+        return [edit_row(row[1:]) for row in rows]
 
 
 class DecisionQueries:
@@ -427,15 +383,14 @@ class DecisionQueries:
         self._numbers: Final = numbers
 
     def place(self, number: int) -> Place | None:
-        """Return the place of the decision (None: no decision has this number)."""
-        query = "SELECT segment, offset FROM decisions WHERE number = ? AND NOT void"
-        row = self._db.execute(query, (number,)).fetchone()
-        return None if row is None else place_in_row(row[0], row[1])
+        """Return the place of the decision (None: no decision has this number). Raises IndexUnusable."""
+        row = numbered_row(self._db, self._numbers, "decisions", "void, segment, offset", number)
+        return None if row is None or row[0] else place_in_row(row[1], row[2])
 
     def id(self, number: int) -> RecordId | None:
-        """Return the id of the decision (None: no decision has this number)."""
-        row = self._db.execute("SELECT id FROM decisions WHERE number = ? AND NOT void", (number,)).fetchone()
-        return None if row is None else RecordId(row[0])
+        """Return the id of the decision (None: no decision has this number). Raises IndexUnusable."""
+        row = numbered_row(self._db, self._numbers, "decisions", "void, id", number)
+        return None if row is None or row[0] else RecordId(row[1])
 
     def places(self) -> list[tuple[RecordId, Place]]:
         """Return every decision's id and place, oldest first. Raises IndexUnusable."""
@@ -486,15 +441,23 @@ def _prefix_bounds(prefix: str) -> tuple[str, bytes]:
     return prefix, prefix.encode() + b"\xff"
 
 
-def _edit_row(row: Row) -> EditRow:
+def edit_row(row: Row) -> EditRow:
+    """Return the row with the EDIT_COLUMNS. Raises IndexUnusable if their values are of other types."""
     match row:
         case int(seq), bytes(name), int(segment), int(offset), status, str(units), whole, bytes(reasons), int(
             expired
-        ), str(owner), 1:
-            place = place_in_row(segment, offset)
-            statuses = tuple(map(status_in_row, units))
+        ), str(owner), int(marks):
             return EditRow(
-                Seq(seq), RecordId(name), place, status_in_row(status), statuses, bool(whole), reasons, expired, owner
+                seq=Seq(seq),
+                id=RecordId(name),
+                place=place_in_row(segment, offset),
+                status=status_in_row(status),
+                units=tuple(map(status_in_row, units)),
+                whole=bool(whole),
+                reasons=reasons,
+                expired=expired,
+                owner=owner,
+                marks=marks,
             )
         case _:
             raise unusable(f"an edit can't be {row!r}")

@@ -16,7 +16,13 @@ from objstore.storage.index.rows import (
     place_in_row,
     status_in_row,
 )
-from objstore.storage.index.shared_connection import RecordNumbers, SharedConnection, is_utf8, numbered_rows
+from objstore.storage.index.shared_connection import (
+    RecordNumbers,
+    SharedConnection,
+    is_utf8,
+    numbered_row,
+    numbered_rows,
+)
 from objstore.storage.log.segment_files import Place
 
 __all__ = ["CommentQueries", "SessionQueries", "SettingQueries", "TurnQueries"]
@@ -28,14 +34,15 @@ _COMMENT: Final = "number, id, segment, offset, document, answers, conversation,
 class TurnQueries:
     """Look up turns."""
 
-    def __init__(self, db: SharedConnection) -> None:
+    def __init__(self, db: SharedConnection, numbers: RecordNumbers) -> None:
         """Query one index."""
         self._db: Final = db
+        self._numbers: Final = numbers
 
     def turn(self, number: int) -> TurnRow | None:
         """Return the row of the turn (None: no turn has this number). Raises IndexUnusable."""
-        found = self._turns("WHERE number = ?", number) if 0 < number <= MAX_INT else []
-        return found[0] if found else None
+        row = numbered_row(self._db, self._numbers, "turns", _TURN, number)
+        return None if row is None else _turn((*row, 1))
 
     def session_of(self, number: int) -> int:
         """Return the number of the turn's session (0: no turn has this number)."""
@@ -51,9 +58,20 @@ class TurnQueries:
 
     def newest_of(self, session: str, conversation: str) -> TurnRow | None:
         """Return the newest turn with these names (None: there is none). Raises IndexUnusable."""
-        which = "WHERE session = (SELECT number FROM sessions WHERE name = ?) AND conversation = ?"
-        found = self._turns(f"{which} ORDER BY number DESC LIMIT 1", session, conversation)
-        return found[0] if found else None
+        # Two ways that share no page: one that misses it would have the turn recorded again.
+        by_session = (
+            "SELECT number FROM turns INDEXED BY turns_by_session WHERE conversation = ? "
+            "AND session = (SELECT number FROM sessions WHERE name = ?) ORDER BY number DESC LIMIT 1"
+        )
+        by_conversation = (
+            "SELECT turns.number FROM turns INDEXED BY turns_by_conversation CROSS JOIN sessions NOT INDEXED "
+            "ON sessions.number = session WHERE conversation = ? AND name = ? ORDER BY turns.number DESC LIMIT 1"
+        )
+        with self._db.one_state():
+            one, other = (self._db.number(query, conversation, session) for query in (by_session, by_conversation))
+            if one != other:
+                raise unusable(f"turn {one} is the newest of {conversation!r} in {session!r}, or {other} is")
+            return self.turn(one)
 
     def edits(self, turns: Iterable[int]) -> list[TurnEdit]:
         """Return the edits of some turns that were neither voided nor claimed since, in order."""
@@ -171,8 +189,8 @@ class CommentQueries:
 
     def get(self, number: int) -> CommentRow | None:
         """Return the row of the comment (None: no comment has this number). Raises IndexUnusable."""
-        found = self._comments("WHERE number = ?", number) if 0 < number <= MAX_INT else []
-        return found[0] if found else None
+        row = numbered_row(self._db, self._numbers, "comments", _COMMENT, number)
+        return None if row is None else _comment((*row, 1))
 
     def all(self) -> list[CommentRow]:
         """Return every comment and answer, oldest first. Raises IndexUnusable."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from objstore import Action, CallInfo, CommentState, StoreError, TurnInfo, Unit, Workspace
+from objstore import Action, CallInfo, CommentState, Status, StoreError, TurnInfo, Unit, Workspace
 from objstore.model.ids import blob_id
 from objstore.storage.index.queries.stat_queries import JournalPosition
 from objstore.storage.index.rows import EditConditions
@@ -39,6 +39,7 @@ ARGUMENTS: Final[dict[str, object]] = {
     "decision": 1,
     "digits": "",
     "document": 1,
+    "documents": [1],
     "first": 1,
     "folder": b"",
     "folders": [],
@@ -58,6 +59,7 @@ ARGUMENTS: Final[dict[str, object]] = {
     "seqs": range(1, 4),
     "session": 1,
     "state": CommentState.OPEN,
+    "statuses": [Status.ACCEPTED, Status.REJECTED],
     "turns": range(1, 4),
     "wanted": EditConditions(),
 }

@@ -1,20 +1,26 @@
-"""Flip one bit of the index: `cas fsck` reports it or no answer changes, and no record is wrong.
+"""Damage the index: `cas fsck` reports it or no answer changes, and no record is wrong.
 
-`make test` takes a sample, `CAS_CRASH_STEPS=1` (`make crash`) 1,330 bits, and `CAS_INDEX_FLIPS=all` every bit that
-SQLite uses.
+One bit is flipped, one page is an older copy of itself, or the file is cut. `make test` takes a sample. `make crash`
+(`CAS_CRASH_STEPS=1`) tries 1,330 bits, every page that differed at an earlier moment, and two cuts of each page;
+`CAS_INDEX_FLIPS=all` flips every bit that SQLite uses.
 """
 
 import os
 import random
 import shutil
 import sqlite3
+import traceback
+from collections.abc import Callable, Iterable
 from contextlib import closing
+from dataclasses import replace
+from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pytest
 
-from objstore import Action, CallInfo, CasError, EditFilter, Status, Unit, Workspace, check_store
+from objstore import Action, CallInfo, CasError, EditFilter, Origin, Status, TurnInfo, Unit, Workspace, check_store
+from objstore.disk.config.setting_sources import RetentionLimits
 from objstore.model.basic_types import Seq
 from objstore.storage.index import database
 from objstore.worktree import dirty_files
@@ -29,19 +35,31 @@ FLIPS: Final = os.environ.get("CAS_INDEX_FLIPS", "")
 SHARES: Final = 16 if WHOLE else 2
 """Tests that the bits are shared out to, so that they can run side by side."""
 
+PAGES_SAMPLED: Final = 3
+"""How many older pages, and how many cuts, `make test` tries; `make crash` tries all."""
+
 PAGE: Final = database.PAGE
 HEADER: Final = 100
 """Bytes with which the file begins, before its first page."""
 
 INDEX: Final = Path(".cas", "index.sqlite")
 AGENT: Final = CallInfo(tool="t", conversation="other")
+RUN: Final = CallInfo(tool="t", conversation="run")
+FIRST_TURN: Final = TurnInfo(session="run", began=1_000_000, prompt="Write a list")
+SECOND_TURN: Final = TurnInfo(session="run", began=2_000_000, prompt="Make it longer")
+FAR: Final = 1 << 52
+"""Long after every record, in microseconds since 1970."""
+
+
+OLDER: Final = "index.%d"
+"""Names next to a workspace for the index as it was at earlier moments."""
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a workspace with edits of every status, and files that were moved, deleted, or never edited."""
-    root = tmp_path_factory.mktemp("whole")
-    (root / "d").mkdir()
+    """Return a workspace with records of every kind, and next to it its index as it was at earlier moments."""
+    root = tmp_path_factory.mktemp("whole") / "root"
+    (root / "d").mkdir(parents=True)
     for name in ("kept.txt", "d/kept.txt", "goes.txt"):
         (root / name).write_bytes(name.encode() + b"\n")
     patch = pytest.MonkeyPatch()
@@ -51,6 +69,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for at in range(3):
             write(workspace, "a.txt", b"line %d\nx\n" % at)
             write(workspace, "d/e/b.txt", b"b %d\n" % at)
+        keep_index(root)
         change(workspace, ("old.txt", b"moved\n"), ("gone.txt", b"gone\n"), ("d/c.txt", b"c\n"))
         with workspace.call(AGENT) as call:
             call.move("old.txt", "new/moved.txt")
@@ -59,15 +78,38 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
             call.commit()
         (root / "kept.txt").write_bytes(b"changed\n")
         workspace.record_changes(AGENT)
+        keep_index(root)
         workspace.decide(Action.ACCEPT, [Unit(Seq(1), 0)])
         rejected(workspace, 6)
+        (root / "found.txt").write_bytes(b"found\n")
+        workspace.record_changes(CallInfo(tool="", origin=Origin.UNATTRIBUTED))
+        keep_index(root)
+        with workspace.call(replace(RUN, turn=FIRST_TURN)) as call:
+            call.write("run.txt", b"run\n")
+            call.commit()
+        workspace.comments.add_to_units([Unit(Seq(1), 0)], "why?")
+        workspace.comments.mark_sent([1], "run")
+        workspace.review.undo()
+        workspace.review.redo()
+        keep_index(root)
         workspace.retention.pin([Seq(2)], who="somebody")
         workspace.snapshots.take(who="somebody")
         workspace.review.status()
     patch.undo()
+    checkpoint(root)
+    return root
+
+
+def checkpoint(root: Path) -> None:
+    """Move everything from SQLite's log to the index."""
     with closing(sqlite3.connect(root / INDEX)) as db:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    return root
+
+
+def keep_index(root: Path) -> None:
+    """Keep the index as it is now, next to the workspace."""
+    checkpoint(root)
+    shutil.copyfile(root / INDEX, root.parent / (OLDER % len(list(root.parent.glob(OLDER.replace("%d", "*"))))))
 
 
 def flips(index: bytes) -> list[tuple[int, int]]:
@@ -146,7 +188,21 @@ def record_all(workspace: Workspace) -> None:
     workspace.record_changes(AGENT)
 
 
+def talk(workspace: Workspace) -> None:
+    """Record a turn's edits, and comments with what became of them."""
+    for turn in (FIRST_TURN, SECOND_TURN):
+        with workspace.call(replace(RUN, turn=turn)) as call:
+            call.write("run.txt", turn.prompt.encode())
+            call.commit()
+    workspace.comments.add_to_units([Unit(Seq(5), 1)], "as before?")
+    workspace.comments.answer(1, "because", by_agent=True, conversation="run")
+    workspace.comments.mark_sent([2], "run")
+    workspace.comments.resolve([1])
+
+
 CALLS: Final = (
+    lambda workspace: workspace.decide(Action.REJECT, [Unit(Seq(6), 1)]),  # as it is already
+    lambda workspace: workspace.decide(Action.ACCEPT, [Unit(Seq(1), 0), Unit(Seq(2), 0), Unit(Seq(6), 1)]),
     lambda workspace: write(workspace, "a.txt", b"line 0\nx\n"),
     lambda workspace: write(workspace, "d/e/b.txt", b"b 7\n"),
     lambda workspace: write(workspace, "old.txt", b"moved\n"),
@@ -158,15 +214,22 @@ CALLS: Final = (
     lambda workspace: workspace.decide(Action.REJECT, [Unit(Seq(3), 1)], cascade=True),
     lambda workspace: workspace.decide(Action.ACCEPT, [Unit(Seq(4), 1)]),
     lambda workspace: workspace.review.undo(),
+    lambda workspace: workspace.review.undo(),
+    lambda workspace: workspace.review.redo(),
+    talk,
+    lambda workspace: workspace.review.claim([Seq(14)]),
     lambda workspace: workspace.retention.pin([Seq(7)], who="somebody"),
     lambda workspace: workspace.snapshots.take(who="somebody"),
+    lambda workspace: workspace.retention.expire(RetentionLimits(older_than=0), moment=FAR),
 )
 """What each workspace is asked to record."""
 
 
-def recorded(root: Path, again: Path) -> tuple[list[Any], Files, list[str]]:
-    """Return what the CALLS record in a copy of a workspace, what its files are then, and what fsck says of the log."""
-    shutil.copytree(root, again, symlinks=True)
+T = TypeVar("T")
+
+
+def recorded(again: Path) -> tuple[list[Any], Files, list[str]]:
+    """Return what the CALLS record in a workspace, what its files are then, and what fsck says of the log."""
     refusals = 0
     for act in CALLS:
         while True:
@@ -182,13 +245,52 @@ def recorded(root: Path, again: Path) -> tuple[list[Any], Files, list[str]]:
     faults = [fault.what for fault in check_store(str(again)).faults]
     with Workspace.open(again, UnsyncedDisk()) as workspace:
         records = [_timeless(view.record) for view in workspace.history.records()]
-    found = records, files(again), faults
-    shutil.rmtree(again)
-    return found
+    return records, files(again), faults
+
+
+def outcome(act: Callable[[Path], T], whole: Path, index: bytes, again: Path) -> T | str:
+    """Return what `act` returns for a copy of the workspace with these bytes for an index, or what it raises."""
+    shutil.copytree(whole, again, symlinks=True)
+    put(again, index)
+    try:
+        return act(again)
+    except Exception as error:  # noqa: BLE001 - a campaign goes on, and reports which bit caused what
+        return "".join(traceback.format_exception(error))
+    finally:
+        shutil.rmtree(again)
+
+
+def difference(expected: tuple[Any, ...], found: object) -> str:
+    """Return the first thing in which two outcomes of `recorded` differ."""
+    if not isinstance(found, tuple):
+        return str(found)
+    pairs = zip_longest(chain.from_iterable(map(_listed, expected)), chain.from_iterable(map(_listed, found)))
+    return next(f"expected {one}\n   found {other}" for one, other in pairs if one != other)
+
+
+def _listed(part: Files | list[object]) -> list[object]:
+    return [*part.items()] if isinstance(part, dict) else [*part]
 
 
 def _timeless(record: object) -> object:
     return {name: getattr(record, name) for name in record.__slots__ if name != "time"}  # type: ignore[attr-defined]  # records have slots
+
+
+def wrong(whole: Path, indexes: Iterable[tuple[str, bytes]], copy: Path) -> str:
+    """Return which of some damaged indexes change a record, or an answer without a fault that fsck finds; "": none."""
+    index, found = (whole / INDEX).read_bytes(), list[str]()
+    expected, expected_log = outcome(answers, whole, index, copy), outcome(recorded, whole, index, copy)
+    assert isinstance(expected, dict), expected
+    assert not isinstance(expected_log, str), expected_log
+    assert expected_log[2] == []
+    for where, damaged in indexes:
+        log = outcome(recorded, whole, damaged, copy)
+        if log != expected_log:
+            found.append(f"{where}: {difference(expected_log, log)}")
+        is_same = outcome(answers, whole, damaged, copy) == expected
+        if not is_same and not outcome(lambda root: check_store(str(root)).faults, whole, damaged, copy):
+            found.append(f"{where}: fsck finds no fault, but the answers are wrong")
+    return "\n".join(found)
 
 
 @pytest.mark.parametrize("share", range(SHARES))
@@ -196,16 +298,36 @@ def test_a_flipped_bit_of_the_index_is_reported_or_harmless_and_enters_no_record
     whole: Path, share: int, tmp_path: Path
 ) -> None:
     index = (whole / INDEX).read_bytes()
-    expected, expected_log = answers(whole), recorded(whole, tmp_path / "copy")
-    assert expected is not None
-    assert expected_log[2] == []
-    for at, bit in flips(index)[share::SHARES]:
-        where = f"byte {at % PAGE} of page {at // PAGE + 1}, bit {bit}"
-        spoilt = flipped(index, at, bit)
-        put(whole, spoilt)
-        assert recorded(whole, tmp_path / "copy") == expected_log, where
-        found = answers(whole)
-        put(whole, spoilt)
-        if found != expected:
-            assert check_store(str(whole)).faults, where
-        put(whole, index)
+    damaged = (
+        (f"byte {at % PAGE} of page {at // PAGE + 1}, bit {bit}", flipped(index, at, bit))
+        for at, bit in flips(index)[share::SHARES]
+    )
+    assert not wrong(whole, damaged, tmp_path / "copy")
+
+
+@pytest.mark.parametrize("share", range(SHARES if WHOLE else 1))
+def test_an_older_copy_of_a_page_of_the_index_is_reported_or_harmless_and_enters_no_record(
+    whole: Path, share: int, tmp_path: Path
+) -> None:
+    index = (whole / INDEX).read_bytes()
+    damaged: dict[bytes, str] = {}
+    for older in sorted(whole.parent.glob(OLDER.replace("%d", "*"))):
+        former = older.read_bytes()
+        for at in range(0, min(len(former), len(index)), PAGE):
+            mixed = index[:at] + former[at : at + PAGE] + index[at + PAGE :]
+            damaged.setdefault(mixed, f"page {at // PAGE + 1} as in {older.name}")
+    assert damaged.pop(index)
+    found = [(where, mixed) for mixed, where in damaged.items()]
+    random.Random("pages").shuffle(found)
+    assert not wrong(whole, found[share::SHARES] if WHOLE else found[:PAGES_SAMPLED], tmp_path / "copy")
+
+
+@pytest.mark.parametrize("share", range(SHARES if WHOLE else 1))
+def test_an_index_that_was_cut_is_reported_or_harmless_and_enters_no_record(
+    whole: Path, share: int, tmp_path: Path
+) -> None:
+    index = (whole / INDEX).read_bytes()
+    sizes = [at + more for at in range(0, len(index), PAGE) for more in (0, PAGE // 3)]
+    random.Random("cuts").shuffle(sizes)
+    chosen = sizes[share::SHARES] if WHOLE else sizes[:PAGES_SAMPLED]
+    assert not wrong(whole, ((f"cut at {size}", index[:size]) for size in chosen), tmp_path / "copy")

@@ -65,9 +65,14 @@ def send_mcpdiff_history(journal: Journal, seqs: Sequence[Seq], take: Take) -> M
         writer = _HistoryWriter(store, journal.tree.root, take)
         for view in kept:
             writer.check_path(view.edit)
-        for done, view in enumerate(kept):
+        for view in kept:
+            writer.name(view)
+        # File by file: each state is a delta to the one before it, which is then still in memory.
+        for done, view in enumerate(sorted(kept, key=lambda view: (view.edit.document, view.seq))):
             journal.progress("edits", done, len(kept))
-            writer.add(view)
+            writer.write(view)
+        for view in kept:
+            writer.log(view)
         writer.finish()
         return McpdiffExport(
             edits=len(kept),
@@ -80,7 +85,7 @@ def send_mcpdiff_history(journal: Journal, seqs: Sequence[Seq], take: Take) -> M
 
 
 class _HistoryWriter:
-    """Passes on diffs and checkpoints edit by edit, and collects the lines of the logs."""
+    """Names diffs and checkpoints in the order of the edits, passes them on, and collects the lines of the logs."""
 
     def __init__(self, store: Store, root: str, take: Take) -> None:
         self._store: Final = store
@@ -90,6 +95,7 @@ class _HistoryWriter:
         self._taken: Final[set[str]] = set()  # these names, in lower case
         self._names: Final[dict[str, set[str]]] = {}  # of each conversation's checkpoints, in lower case
         self._states: Final[dict[str, dict[bytes, BlobId | None]]] = {}  # what a reader of each conversation computed
+        self._places: Final[dict[Seq, tuple[str | None, str | None]]] = {}  # of each edit's checkpoint and diff
         self._sums: Final[dict[BlobId, str]] = {}  # SHA-256 in hex
         self.logs: Final[dict[str, list[bytes]]] = {}  # lines, by conversation
         self.diffs = self.checkpoints = 0
@@ -99,8 +105,8 @@ class _HistoryWriter:
         for path in (edit.path, edit.source):
             self._absolute(edit, path)
 
-    def add(self, view: EditView) -> None:
-        """Add one edit."""
+    def name(self, view: EditView) -> None:
+        """Name the checkpoint and the diff of an edit, as far as it has them."""
         edit = view.edit
         if edit.conversation not in self.logs:
             distinct = sha256(edit.conversation.encode()).hexdigest()[:_DISTINCT]
@@ -108,6 +114,29 @@ class _HistoryWriter:
             self._taken.add(folder.lower())
             self.logs[edit.conversation] = []
         checkpoint, diff = self._checkpoint(view), self._diff(view)
+        self._places[view.seq] = checkpoint, diff
+        self.checkpoints += checkpoint is not None
+        self.diffs += diff is not None
+
+    def write(self, view: EditView) -> None:
+        """Pass on the checkpoint and the diff of an edit, and hash its states."""
+        edit, (checkpoint, diff) = view.edit, self._places[view.seq]
+        before, after = (None if state is None else state.blob for state in (edit.before, edit.after))
+        if checkpoint is not None and before is not None:
+            self._take(checkpoint, self._store.pieces(before))
+        if diff is not None and after is not None:
+            is_large = any(blob is not None and self._store.size(blob) > MAX_BLOB for blob in (before, after))
+            made: Iterable[bytes] = (
+                self._large_diff(edit, before, after) if is_large else [self._text_diff(edit, before, after)]
+            )
+            self._take(diff, made)
+        for blob in (before, after):
+            if blob is not None:
+                self._sum(blob)
+
+    def log(self, view: EditView) -> None:
+        """Add an edit, which was passed on, to the log of its conversation."""
+        edit, (checkpoint, diff) = view.edit, self._places[view.seq]
         entry = McpdiffEntry(
             id=view.id.hex(),
             conversation=edit.conversation,
@@ -142,7 +171,7 @@ class _HistoryWriter:
         return absolute
 
     def _checkpoint(self, view: EditView) -> str | None:
-        """Write the state before an edit if the earlier entries of its conversation don't lead to it."""
+        """Name a checkpoint of the state before an edit, if the conversation's earlier entries don't lead to it."""
         edit = view.edit
         states = self._states.setdefault(edit.conversation, {})
         start = edit.path if edit.source is None else edit.source
@@ -152,25 +181,17 @@ class _HistoryWriter:
             name = safe_file_name(start.decode(), names, view.id.hex()[:_DISTINCT])
             names.add(name.lower())
             place = f"checkpoints/{folder}/{name}.chkpt"
-            self._take(place, self._store.pieces(edit.before.blob))
-            self.checkpoints += 1
         states[start] = None
         states[edit.path] = None if edit.after is None else edit.after.blob
         return place
 
     def _diff(self, view: EditView) -> str | None:
-        """Write the diff of an edit that changed the file's content, or created the file."""
+        """Name a diff for an edit that changed the file's content, or created the file."""
         edit = view.edit
         before, after = (None if state is None else state.blob for state in (edit.before, edit.after))
         if after is None or before == after or edit.operation is Operation.MOVE:
             return None
-        place = f"diffs/{self._folders[edit.conversation]}/{view.id.hex()}.diff"
-        if any(blob is not None and self._store.size(blob) > MAX_BLOB for blob in (before, after)):
-            self._take(place, self._large_diff(edit, before, after))
-        else:
-            self._take(place, [self._text_diff(edit, before, after)])
-        self.diffs += 1
-        return place
+        return f"diffs/{self._folders[edit.conversation]}/{view.id.hex()}.diff"
 
     def _text_diff(self, edit: Edit, before: BlobId | None, after: BlobId) -> bytes:
         old, new = None if before is None else self._store.blob(before), self._store.blob(after)

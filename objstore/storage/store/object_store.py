@@ -395,9 +395,8 @@ class Store:
 
         Raises BlobMissing, BlobDamaged, StoreDamaged, and BlobTooLarge for a blob that only `pieces` may read.
         """
-        cached = self._cache.get(name)
+        cached = self._in_cache(name)
         if cached is not None:
-            self._cache.move_to_end(name)
             return cached
         found = self._stored_at(name)
         if found.size > MAX_BLOB:
@@ -407,6 +406,13 @@ class Store:
     def size(self, name: BlobId) -> int:
         """Return the blob's size in bytes. Raises BlobMissing."""
         return self._stored_at(name).size
+
+    def _in_cache(self, name: BlobId) -> bytes | None:
+        """Return a blob's bytes if they are cached, and keep them for longer."""
+        found = self._cache.get(name)
+        if found is not None:
+            self._cache.move_to_end(name)
+        return found
 
     def _stored_at(self, name: BlobId) -> BlobPlace:
         found = self.blob_place(name)
@@ -425,7 +431,7 @@ class Store:
 
         Raises BlobMissing, BlobDamaged, StoreDamaged.
         """
-        content = self._cache.get(name)
+        content = self._in_cache(name)
         if content is None:
             found = self._stored_at(name)
             if found.size > MAX_BLOB:
@@ -438,7 +444,7 @@ class Store:
 
         Raises BlobMissing, BlobDamaged and StoreDamaged; after the last piece, if together they are not the blob.
         """
-        content = self._cache.get(name)
+        content = self._in_cache(name)
         if content is None:
             found = self._stored_at(name)
             content = self._read(name, found.place) if found.size <= MAX_BLOB else None

@@ -462,9 +462,7 @@ def test_access_control_list_and_extended_attributes_are_kept(scene: Scene) -> N
 
 @pytest.mark.skipif(not hasattr(os, "setxattr"), reason="the system has no extended attributes that Python knows")
 def test_new_file_gets_the_default_access_control_list_of_its_folder(scene: Scene) -> None:
-    os.setxattr(
-        scene.root / ".cas/tmp", "system.posix_acl_default", ACL
-    )  # made with the store, it has that of its folder
+    os.setxattr(scene.root, "system.posix_acl_default", ACL)
     scene.write("f", b"a\n", mode=0o660)
     assert (os.getxattr(scene.root / "f", "system.posix_acl_access"), scene.mode("f")) == (ACL, 0o660)
 

@@ -49,6 +49,9 @@ def amend(*, name: str, source: str | None, as_json: bool) -> None:
         screen = invocation.screen()
         if not outcome.edits:
             write([screen.line(f"Nothing to do: {shown_name(file.path)} already has this content.")])
+        for view in outcome.external:
+            said = f"Recorded the change from outside to {shown_name(file.path)} as edit {view.seq}."
+            write([screen.line(said)])
         for view in outcome.edits:
             write([screen.line(f"Recorded edit {view.seq}, which amends edit {seq}.")])
             if view.edit.before is not None and view.edit.before.blob != file.blob:

@@ -58,11 +58,19 @@ class Transfer(Role):
         """Record the edits in mcpdiff's history in the folder `history` for this workspace's files; no file is written.
 
         `origin`: the workspace's path when that history was written (None: its current path). `partly`: import what can
-        be imported even if something can't. Its decisions count, so only a person imports it. Raises AgentDecides,
-        FileMissing, HistoryBroken, and what Call.commit raises.
+        be imported even if something can't. Its decisions count, so only a person imports it. What is on disk besides
+        is the person's, unless an agent's tool runs, which may have made it. Raises AgentDecides, FileMissing,
+        HistoryBroken, and what Call.commit raises.
         """
+        from objstore.review.calls.open_calls import OpenCalls
+        from objstore.review.claim import leave_unattributed
+        from objstore.upkeep.transfer.mcpdiff_import import import_mcpdiff_history
+        from objstore.values.clock import now
+
         if not dry_run:
             self.require_person()
-        from objstore.upkeep.transfer.mcpdiff_import import import_mcpdiff_history
-
-        return import_mcpdiff_history(self._journal, history, origin=origin, partly=partly, dry_run=dry_run)
+        began, is_agent_at_work = now(), bool(OpenCalls(self._journal).calls())
+        found = import_mcpdiff_history(self._journal, history, origin=origin, partly=partly, dry_run=dry_run)
+        if found.is_recorded and found.external and is_agent_at_work:
+            leave_unattributed(self._journal, began, "", "an agent's tool ran during an import")
+        return found

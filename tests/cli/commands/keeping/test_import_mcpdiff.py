@@ -19,6 +19,7 @@ from objstore.upkeep.transfer.mcpdiff_format import (
     entries,
 )
 from objstore.values.dates import date_of
+from tests.support.client_process import ClientProcess
 from tests.support.command_runner import CommandRunner, cas, with_progress
 from tests.support.mcpdiff_history import McpDiff
 
@@ -158,6 +159,18 @@ def test_differences_on_disk_are_imported_as_external_edits(mcpdiff: McpDiff) ->
     assert imported(mcpdiff)["external"] == 2
     assert cas("reject", "--all", folder=mcpdiff.root).status == 0
     assert (mcpdiff.root / "a.txt").read_text() == "one\ntwo\nthree\nmine\nmine too\n"
+
+
+def test_differences_on_disk_await_review_while_an_agents_tool_runs(mcpdiff: McpDiff) -> None:
+    mcpdiff.write("conv_1", "a.txt", "one\n2\nthree\n")
+    CommandRunner(mcpdiff.root).done("record")
+    with ClientProcess(mcpdiff.root) as client:
+        client.begin()
+        (mcpdiff.root / "a.txt").write_text("one\n2\nthree\nfour\n")
+        assert imported(mcpdiff)["external"] == 1
+        assert {view.status for view in recorded_edits(mcpdiff.root)} == {Status.PENDING}
+        client.end()
+    assert {view.status for view in recorded_edits(mcpdiff.root)} == {Status.PENDING}
 
 
 def test_a_change_by_hand_between_two_calls_of_one_turn_is_external(

@@ -74,6 +74,17 @@ def test_rejecting_an_amendment_restores_the_edits_text(runner_with_edit: Comman
     assert runner_with_edit.bytes("a") == b"one\n2\nthree\n"
 
 
+def test_an_amendment_names_the_change_from_outside_that_it_records_first(
+    runner_with_edit: CommandRunner, tmp_path: Path
+) -> None:
+    new = tmp_path / "new"
+    new.write_bytes(b"one\nzwei\nthree\nfour\n")
+    (runner_with_edit.folder / "a").write_bytes(b"one\n2\nthree\nfour\n")
+    assert runner_with_edit.done("amend", "2", "--from", str(new)).text == (
+        "Recorded the change from outside to a as edit 3.\nRecorded edit 4, which amends edit 2.\n"
+    )
+
+
 def test_an_editor_gets_the_current_file(runner_with_edit: CommandRunner, tmp_path: Path) -> None:
     status, shown = runner_with_edit.typed("amend", "2", EDITOR=editor(tmp_path, 'sed -i s/2/II/ "$1"'), VISUAL="")
     assert (status, shown) == (0, "Recorded edit 3, which amends edit 2.\n")
@@ -131,7 +142,10 @@ def test_an_amendment_is_rebased_when_other_lines_change_meanwhile(
     status, shown = runner_with_edit.typed("amend", "2", EDITOR=program, VISUAL="", TMPDIR=str(tmp_path))
     assert (status, shown) == (
         0,
-        "Recorded edit 4, which amends edit 2.\na changed meanwhile: your text was carried over to the new version.\n",
+        (
+            "Recorded the change from outside to a as edit 3.\nRecorded edit 4, which amends edit 2.\n"
+            "a changed meanwhile: your text was carried over to the new version.\n"
+        ),
     )
     assert runner_with_edit.bytes("a") == b"one\nII\nthree\nfour\n"
     assert not list(tmp_path.glob("cas-amend-*"))

@@ -43,8 +43,8 @@ SELECTING: Final = {"edits": "selecting"}
 DECIDING: Final = {"files": "comparing", "documents": "replaying", "paths": "writing"}
 """Progress words of a decision."""
 
-CHECKING: Final = {"blobs": "checking", "documents": "replaying"}
-"""Progress words of a check."""
+CHECKING: Final = {"blobs": "checking", "documents": "replaying", "paths": "writing"}
+"""Progress words of a check, and of writing the files of a store that was checked."""
 
 REPLAYING: Final = {"documents": "replaying"}
 """Progress words of net changes."""

@@ -306,7 +306,8 @@ class _Checking:
                     log = opened.enter_context(closing(Log(folder, Disk())))
                     built = _Built(opened.enter_context(closing(Index(None, log, self._progress))), None)
                 else:  # there is none to compare it with
-                    journal = opened.enter_context(closing(Journal(self.report.root, Disk())))
+                    journal = Journal(self.report.root, Disk(), progress=self._progress)
+                    opened.enter_context(closing(journal))
                     built = _Built(journal.store.index, journal)
                 self._are_all_blobs_read = self._is_each_blob_read(scan, built.fresh)
             except DiskFull:

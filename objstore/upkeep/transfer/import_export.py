@@ -15,7 +15,7 @@ from objstore.disk.file_changes.apply import FileStep
 from objstore.disk.fs.confined_path import MAX_PATH, require_not_reserved
 from objstore.disk.fs.disk import Disk, giving_away, is_made
 from objstore.disk.fs.reserved_names import IGNORE_NAME, STORE_NAME, is_reserved, is_store
-from objstore.model.basic_types import FileState, Operation, Origin, Progress, settable_state
+from objstore.model.basic_types import FileState, Operation, Origin, Progress, ignore_progress, settable_state
 from objstore.model.records import Snapshot
 from objstore.model.relpath import beginning, folders_of
 from objstore.model.tree import TreeEntry, decode_tree
@@ -223,7 +223,8 @@ def _imported(
         records, blobs, steps = checked_store(fill, making, disk, files=files, progress=progress)
         if checked is not None:
             checked()
-        with closing(Journal(making, disk)) as journal, journal.writing() as batch:
+        opened = Journal(making, disk, progress=progress or ignore_progress)
+        with closing(opened) as journal, journal.writing() as batch:
             journal.carry_out(steps)
             lost = _record_lost_modes(journal, batch, steps)
         give_to_owner_above(making, disk)

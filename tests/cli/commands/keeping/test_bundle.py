@@ -31,7 +31,7 @@ from objstore.upkeep.transfer.import_export import export_bundle, import_bundle,
 from objstore.values.errors import CasError, FileExists
 from objstore.values.fastclass import replace
 from tests.support.call_counts import count_calls
-from tests.support.command_runner import CommandRunner, cas
+from tests.support.command_runner import CommandRunner, cas, with_progress
 from tests.support.damaged_stores import lose
 from tests.support.faulty_disk import WHOLE, CountdownDisk, PowerCut, broken_disk, sampled_steps
 from tests.support.hooked_agents import ClaudeCode
@@ -58,6 +58,12 @@ def bundle(runner: CommandRunner, tmp_path: Path) -> Path:
     path = tmp_path / "all.bundle"
     runner.done("export", "--bundle", str(path))
     return path
+
+
+def test_an_import_shows_the_progress_of_all_that_may_take_long(bundle: Path, tmp_path: Path) -> None:
+    _, shown = with_progress("import", str(bundle), "new", folder=tmp_path, patience=0)
+    verbs = [found[1] for found in re.finditer(rb"([a-z]+) \[[#.]{24}\] [\d,]+ (?:\w+ )?of [\d,]+ ", shown)]
+    assert list(dict.fromkeys(verbs)) == [b"indexing", b"checking", b"replaying", b"writing"], shown
 
 
 def put(path: Path, content: bytes, mode: int) -> None:

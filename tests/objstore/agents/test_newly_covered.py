@@ -104,7 +104,7 @@ WAYS: Final[dict[str, Way]] = {
 }
 
 
-@pytest.fixture(params=WAYS.values(), ids=WAYS)
+@pytest.fixture(params=[*WAYS.values()], ids=[*WAYS])
 def way(request: pytest.FixtureRequest, scene: Scene) -> Way:
     """Return a way, in a workspace whose baseline leaves out a file that a person wrote."""
     hide, _, name, _ = request.param

@@ -122,7 +122,8 @@ function go(step) {
 
 /** @param {() => unknown} act */
 function onChange(act) {
-  return state.route.screen === "file" && state.file?.all[state.cursor] ? act() : undefined;
+  if (state.route.screen === "file" && state.file?.all[state.cursor]) return act();
+  return say("No change is open: open a file first.");
 }
 
 /** Show the single edits behind the current change. */
@@ -166,7 +167,10 @@ function filterField() {
 
 /** Go to the field that filters the queue, also where the queue is not on the screen. */
 function filterQueue() {
-  if (!filterField()?.checkVisibility()) goTo("#/");
+  if (!filterField()?.checkVisibility()) {
+    goTo("#/");
+    refresh();
+  }
   queueMicrotask(() => filterField()?.dispatchEvent(new Event("wanted")));
 }
 

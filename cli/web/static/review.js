@@ -463,6 +463,7 @@ export function move(step) {
 /** Go to another file; return whether there is one. @param {1 | -1} step */
 export function moveFile(step) {
   const { route } = state;
+  refresh(); // of what is shown below
   if (route.screen !== "file") return begin();
   leaving();
   const all = order(state.queue);
@@ -470,7 +471,6 @@ export function moveFile(step) {
   const to = all[at < 0 && step < 0 ? -1 : at + step];
   if (!to) return false;
   show(to);
-  refresh();
   return true;
 }
 

@@ -223,17 +223,31 @@ def test_what_no_line_shows_is_said_in_words(reading: ReviewPage) -> None:
 def test_the_keys_that_do_something_on_a_screen_are_listed_there(reading: ReviewPage) -> None:
     reading.file("tests/test_cart.py")
     reading.press("?")
+    reading.sheet.wait_for()
     on_file = reading.sheet.locator("kbd").all_inner_texts()
     assert {*KEYS} <= {*on_file}
     reading.press("Escape")
     reading.go("#/store")
     reading.page.get_by_role("heading", name="Store", level=1).wait_for()
     reading.press("?")
+    reading.sheet.wait_for()
     assert {*on_file} - {*reading.sheet.locator("kbd").all_inner_texts()} == {*"axXcse.tfb", "Shift ↓"}
     reading.press("Escape")
+    expect(reading.sheet).to_have_count(0)
     for key in "axXcse.tfb":
         reading.press(key)
+        reading.settle()
         assert reading.sheet.count() == 0, key
+    expect(reading.said).to_contain_text("No change is open")
+
+
+@pytest.mark.parametrize("key", ["J", "/"])
+def test_a_key_that_leads_to_a_file_from_another_screen_shows_it(reading: ReviewPage, key: str) -> None:
+    reading.go("#/store")
+    reading.page.get_by_role("heading", name="Store", level=1).wait_for()
+    reading.settle()
+    reading.press(key)
+    expect(reading.current).to_be_visible()
 
 
 def test_all_keys_are_listed_and_can_be_turned_off(reading: ReviewPage) -> None:
@@ -260,6 +274,7 @@ def test_a_conflict_says_who_needs_whom_and_a_cascade_rejects_both(
     review.press("e")
     review.sheet.get_by_role("button", name="Reject 1:1").click()
     expect(review.sheet).to_contain_text("2:1 needs 1:1")
+    expect(review.sheet).to_contain_text("1 edit goes along: 2:1. 1 file changes")
     expect(review.sheet).to_contain_text("Build on it")
     review.sheet.get_by_role("radio", name="Leave it").check()
     review.sheet.get_by_role("button", name="Leave it").click()

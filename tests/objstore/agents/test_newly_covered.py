@@ -145,7 +145,11 @@ def appended(path: Path) -> Callable[[], object]:
 @pytest.mark.parametrize("order", ["at once", "in two calls", "a person shows it"])
 def test_what_an_agent_may_have_changed_unseen_awaits_review(scene: Scene, way: Way, order: str) -> None:
     _, show, name, shown = way
-    write, show_it = appended(scene.root / name), lambda: show(scene.root)
+    write = appended(scene.root / name)
+
+    def show_it() -> None:
+        show(scene.root)
+
     if order == "at once":
         shell(scene.workspace, write, show_it)
     elif order == "in two calls":

@@ -13,7 +13,7 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import httpx2
 
@@ -137,9 +137,12 @@ def _load(report: Report, root: Path, server: ReviewServer) -> None:
     decisions: list[Milliseconds] = []
     made = 0
     memory: list[int] = []
+    waiting: list[int] = []
     ends = time.monotonic() + SECONDS
     while time.monotonic() < ends:
-        made += _decide(server, decisions)
+        files = server.queue()["files"]
+        waiting.append(sum(file["changes"] for file in files))
+        made += _decide(server, files, decisions)
         memory.append(_resident(server.process.pid))
         time.sleep(PAUSE * 4)
     failed_agents = sum(process.poll() not in {None, 0} for process in agents)
@@ -160,17 +163,17 @@ def _load(report: Report, root: Path, server: ReviewServer) -> None:
     report.ratio("agents that failed", failed_agents, "<= 0")
     report.ratio("decisions that were made, not overtaken", made, ">= 1")
     quarter = max(1, len(memory) // 4)
-    grown = sum(memory[-quarter:]) / quarter - sum(memory[quarter : 2 * quarter]) / quarter
+    grown, more = ((sum(found[-quarter:]) - sum(found[quarter : 2 * quarter])) / quarter for found in (memory, waiting))
     report.ratio("queues and files that were answered a second", (len(queues) + len(files)) / SECONDS, ">= 0")
     report.ratio("processor time of the server, of one", used / SECONDS, "<= 1")
     report.ratio("memory at the beginning, MB", memory[0] / 1e6, "flat")
     report.ratio("memory at the end, MB", memory[-1] / 1e6, "flat")
+    report.ratio("changes that await review, more in the last quarter than in the second", more, ">= 0")
     report.ratio("growth of memory from the second quarter to the last, MB", grown / 1e6, "<= 10")
 
 
-def _decide(server: ReviewServer, times: list[Milliseconds]) -> bool:
-    """Decide on the first change of a random file, as shown a moment ago; return whether it was decided."""
-    files = server.queue()["files"]
+def _decide(server: ReviewServer, files: list[dict[str, Any]], times: list[Milliseconds]) -> bool:
+    """Decide on the first change of a random file of the queue; return whether it was decided."""
     if not files:
         return False
     rng = random.Random(len(times))

@@ -113,18 +113,20 @@ def copied(
     """
     moved = _Moved(os.fsencode(journal.tree.root), os.fsencode(place))
     skipped = list(covered.skipped)
+    put = {path for path, result in results.items() if result is not None}
     for folder in covered.folders:
-        os.mkdir(folder, 0o755, dir_fd=target)
+        if put.isdisjoint((folder, *folders_above(folder))):  # else a file takes the folder's place
+            os.mkdir(folder, 0o755, dir_fd=target)
     by_folder: dict[bytes, list[bytes]] = {}
-    for path in covered.files:
-        result = results.get(path)
-        if path not in results or (result is not None and result.blob == covered.files[path].blob):
+    for path, file in covered.files.items():
+        if path not in results or _has_bytes_of(file, results[path]):
             folder, _, name = path.rpartition(b"/")
             by_folder.setdefault(folder, []).append(name)
     for folder, names in sorted(by_folder.items()):
         skipped += _copied_folder(journal, folder, names, target, moved)
     for path, result in results.items():
-        _put(path, result, target, moved, is_copied=result is not None and _is_there(path, target))
+        is_copied = _has_bytes_of(covered.files.get(path), result) and _is_there(path, target)
+        _put(path, result, target, moved, is_copied=is_copied)
     for path in covered.ignored:
         if path.rpartition(b"/")[2] not in _NEVER_LINKED and _is_linked(links, path):
             with suppress(FileExistsError):
@@ -133,6 +135,13 @@ def copied(
 
 
 # ---- inside
+
+
+def _has_bytes_of(file: CoveredFile | None, result: FileResult | None) -> bool:
+    """Return whether a copy of a file has the bytes of a result, and is a symlink if that is one."""
+    if file is None or result is None:
+        return False
+    return file.blob == result.blob and stat.S_ISLNK(file.signature.tree_mode) == stat.S_ISLNK(result.mode)
 
 
 class _Moved(NamedTuple):

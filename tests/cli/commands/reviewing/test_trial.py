@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import permutations
 from pathlib import Path
 from typing import IO
 
@@ -15,6 +16,7 @@ import pytest
 
 from tests.support.command_runner import PATIENCE, PROGRAM, Answer, CommandRunner, environment, on_terminal
 from tests.support.git_repository import git
+from tests.support.hooked_agents import ClaudeCode
 
 ALL = b"1\ntwo\nthree\n4\n"
 ODD = b"odd\n\xff name"
@@ -135,6 +137,32 @@ def test_command_sees_what_a_decision_would_leave(turns: CommandRunner, place: P
     assert turns.bytes("a") == b"1\ntwo\n3\n4\n"
     assert len(turns.done("log", "--json").lines()) == 5
     assert copies(place) == []
+
+
+KINDS = {
+    "nothing": "rm -rf {0}",
+    "file": "rm -rf {0}; printf target > {0}; chmod 644 {0}",
+    "program": "rm -rf {0}; printf target > {0}; chmod 755 {0}",
+    "link": "rm -rf {0}; ln -s target {0}",
+    "folder": "rm -rf {0}; mkdir {0}; echo 1 > {0}/b; echo 2 > {0}/c",
+}
+"""How a path becomes something of each kind; file and link have the same bytes."""
+
+LISTED = "find . -path ./.cas -prune -o ! -type d -printf '%P %y %m %l\\n' | sort; cat p-*/* p-* 2>/dev/null; true"
+
+
+def test_copy_has_what_the_decision_leaves_of_a_path_that_became_something_else(runner: CommandRunner) -> None:
+    names = {(before, after): f"p-{before}-{after}" for before, after in permutations(KINDS, 2)}
+    made = "; ".join(KINDS[before].format(name) for (before, _), name in names.items())
+    subprocess.run(["/bin/sh", "-c", f"printf x > target; {made}"], cwd=runner.folder, check=True)
+    runner.done("record")
+    session = ClaudeCode(runner.folder)
+    session.ask("change all")
+    session.run("; ".join(KINDS[after].format(name) for (_, after), name in names.items()))
+    tried = runner.done("try", "--turn", "1", "/bin/sh", "-c", LISTED).text
+    runner.done("reject", "--turn", "1", "--yes")
+    left = subprocess.run(["/bin/sh", "-c", LISTED], cwd=runner.folder, capture_output=True, check=False)
+    assert tried == left.stdout.decode()
 
 
 def test_trial_that_conflicts_is_refused_with_the_way_out(turns: CommandRunner) -> None:

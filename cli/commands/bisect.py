@@ -101,12 +101,12 @@ def _last_edit(workspace: "Workspace", state: str) -> int:
     if kind in {"turn", "session"} and name:
         wanted = EditFilter(newest_first=True, limit=1)
         if kind == "turn":
-            wanted = replace(wanted, turn=workspace.sessions.turn(int(name) if name.isdecimal() else 0).number)
+            wanted = replace(wanted, turn=workspace.sessions.turn(_number(name) if name.isdecimal() else 0).number)
         else:
             wanted = replace(wanted, session=name)
         return next((view.seq for view in workspace.history.edits(wanted)), 0)
     if kind == "snapshot" and name.isdecimal():
-        return _last_edit_until(workspace, workspace.snapshots.get(int(name)).time)
+        return _last_edit_until(workspace, workspace.snapshots.get(_number(name)).time)
     try:
         seq = workspace.history.find_units(state.removesuffix("^"))[0].seq
     except NoSuchName:
@@ -115,6 +115,12 @@ def _last_edit(workspace: "Workspace", state: str) -> int:
             raise
         return _last_edit_until(workspace, moment)
     return seq - 1 if state.endswith("^") else seq
+
+
+def _number(digits: str) -> int:
+    """Return a number of a turn or snapshot. Raises click.BadParameter for more digits than any number has."""
+    number: int = Number(min=0)(digits, None, click.get_current_context())
+    return number
 
 
 def _last_edit_until(workspace: "Workspace", moment: int) -> int:

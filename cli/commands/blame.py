@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.app.invocation import Invocation, command, json_option
+from cli.app.invocation import Invocation, Number, command, json_option
 from cli.screen.terminal import listed, padded, shown_name, shown_width, write
 from cli.search.candidates import names, takes_turns
 from cli.selection.selectors import looks_like_state, recorded_named, state_parts
@@ -64,7 +64,8 @@ def _past(workspace: "Workspace", spelling: str) -> "tuple[str, tuple[Seq, bool]
     if not number.isdecimal():
         lists = f"`{Invocation.current().program} log PATH` lists them"
         raise click.UsageError(f"Name a past state by its edit, as in PATH@12; {lists}.")
-    return parts[0], (Seq(int(number)), number != parts[1])
+    seq: int = Number(min=0)(number, None, click.get_current_context())
+    return parts[0], (Seq(seq), number != parts[1])
 
 
 def _decided_by(authors: "Authors", part: "BlamedLines") -> str:

@@ -143,3 +143,12 @@ def test_good_takes_any_state(turns: CommandRunner, state: str, newest: int) -> 
 @pytest.mark.parametrize("state", ["99", "turn:99", "turn:x", "session:99", "snapshot:9", "soon"])
 def test_good_that_names_no_state_is_refused(turns: CommandRunner, state: str) -> None:
     assert turns.cas("bisect", "--good", state, "--", "false").status == 1
+
+
+@pytest.mark.parametrize("kind", ["", "turn:", "session:", "snapshot:"])
+def test_good_with_more_digits_than_any_number_is_refused(turns: CommandRunner, kind: str) -> None:
+    number = "9" * 5000
+    for words in (["bisect", "--good", kind + number, "--", "false"], ["blame", f"a@{number}"]):
+        refused = turns.cas(*words)
+        assert refused.status in {1, 2}
+        assert "internal error" not in refused.said

@@ -60,7 +60,8 @@ def test_what_another_store_has_is_shown_and_decided_once_where_the_files_are(
     assert carried(desk) == [("carried", "Not in capitals."), ("carried", "")]
     assert (desk / "a.txt").read_bytes() == AFTER.replace(b"LINE 3\n", b"line 3\n")
     runner.done("pull", "team")
-    assert server.queue()["files"] == []
+    queue = server.queue()
+    assert (queue["files"], queue["undo"]) == ([], 0)  # what is carried out can't be taken back here
     (edit,) = runner.done("log", "--json", "desk/").lines()
     assert [hunk["status"] for hunk in edit["hunks"]] == ["rejected", "accepted"]
     assert edit["reason"]

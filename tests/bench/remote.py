@@ -92,7 +92,9 @@ def bench_remote(report: Report) -> None:
         pushed = [_measure_copies(name, root, folder / name, each, report) for name, each in buckets.items()]
         bucket, done = [*buckets.values()][-1], pushed[-1]
         _measure_check(folder, bucket, done.head, report)
-        _measure_requests(root, bucket, done, report)
+        again = _measure_requests(root, bucket, done, report)
+        took = _taken(lambda: _mirror(folder, bucket, again.head))
+        report.ratio("fetching and checking one more edit, seconds of processor time", took.processor, "-")
         _measure_contention(FailingBucket(open_bucket(f"{bucket.url}/contended")), report)
         _measure_edits(folder, report)
 
@@ -154,9 +156,13 @@ def _measure_check(folder: Path, bucket: FailingBucket, head: Head, report: Repo
     """Measure the checks that a pull makes of all that it fetched, with the index that it builds."""
     (folder / "members").mkdir()
     fetch(bucket, head, str(folder / "incoming"), Disk())
-    took = _taken(lambda: mirror(bucket, head, str(folder / "members" / "desk"), str(folder / "incoming"), Disk()))
+    took = _taken(lambda: _mirror(folder, bucket, head))
     report.ratio("checking what was fetched, and its index, edits a second", head.edits / took.seconds, "-")
     report.ratio("the same, seconds of processor time", took.processor, "-")
+
+
+def _mirror(folder: Path, bucket: FailingBucket, head: Head) -> None:
+    mirror(bucket, head, str(folder / "members" / "desk"), str(folder / "incoming"), Disk())
 
 
 def _copied(root: Path, folder: Path, number: int, bucket: FailingBucket, plain: _Plain) -> _Copied:
@@ -178,8 +184,8 @@ def _copied(root: Path, folder: Path, number: int, bucket: FailingBucket, plain:
     return _Copied(pushed=pushed[0], took=took, requests=requests)
 
 
-def _measure_requests(root: Path, bucket: FailingBucket, done: Pushed, report: Report) -> None:
-    """Count what one more edit and decisions ask of the bucket."""
+def _measure_requests(root: Path, bucket: FailingBucket, done: Pushed, report: Report) -> Pushed:
+    """Count what one more edit and decisions ask of the bucket, and return the push of that edit."""
     with Workspace.open(root) as workspace:
         write(workspace, "more.py", b"more\n")
     bucket.requests.clear()
@@ -202,6 +208,7 @@ def _measure_requests(root: Path, bucket: FailingBucket, done: Pushed, report: R
         taken.append((time.perf_counter_ns() - began) / 1e6)
     report.ratio("requests of a decision whose log was read", bucket.count / DECISIONS, "<= 1")
     report.times("that decision", taken)
+    return again
 
 
 def _measure_contention(bucket: FailingBucket, report: Report) -> None:

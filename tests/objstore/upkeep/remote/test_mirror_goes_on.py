@@ -318,7 +318,8 @@ def test_what_is_new_is_refused_if_a_check_of_all_refuses_it(root: Path, tmp_pat
     _rejection(root)
     edit(root, "b.txt", lines=30)
     said = []
-    for number, content in enumerate(_resealed(segments(root)["00000001.seg"], len(before))):
+    harmed = list(_resealed(segments(root)["00000001.seg"], len(before)))
+    for number, content in enumerate(harmed[:: 1 if WHOLE else 3]):
         head = published(bucket, root, {"00000001.seg": content})
         afresh = Mirror(tmp_path / f"mirrors-{number}", bucket)
         for each in (made, afresh):
@@ -335,7 +336,7 @@ def test_what_is_new_is_refused_if_a_check_of_all_refuses_it(root: Path, tmp_pat
             shutil.copytree(kept, made.root)
         else:
             assert segments(made.root)["00000001.seg"] == before
-    assert said.count("refused") > 20
+    assert said.count("refused") > len(said) // 2
 
 
 # ---- crashes

@@ -129,7 +129,8 @@ class CountdownDisk(Disk):
 
     def overwrite(self, fd: int, content: bytes, offset: int, name: str) -> None:
         def tear(share: float) -> None:
-            # What lies in one sector lands whole or not at all: the applied marker does.
+            # What lies in one sector lands whole or not at all: the applied marker does. A kill doesn't tear it either,
+            # because a kernel copies what is in one page without looking for signals; a longer write may stop anywhere.
             if offset // _SECTOR != (offset + len(content) - 1) // _SECTOR:
                 os.pwrite(fd, content[: int(len(content) * share)], offset)
 

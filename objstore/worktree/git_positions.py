@@ -111,7 +111,7 @@ class GitPositions:
                 found = find_repository(work_tree)
                 if found is not None and found.work_tree == work_tree:
                     self._repositories[work_tree] = found
-        positions = {work_tree: _placed(each) for work_tree, each in self._repositories.items()}
+        positions = {name: _placed(each, self._known.get(name)) for name, each in self._repositories.items()}
         self._now: dict[str, Position] = {
             name: _carried(self._known.get(name), found) for name, found in positions.items() if found is not None
         }
@@ -139,7 +139,7 @@ class GitPositions:
                 repository=self._repositories[work_tree],
                 old=self._known[work_tree],
                 new=now,
-                entries=reflog_since(self._repositories[work_tree], self._known[work_tree].log_size),
+                entries=_entries(self._repositories[work_tree], now, self._known[work_tree].log_size),
             )
             for work_tree, now in self._now.items()
             if work_tree in self._known and self._known[work_tree] != now
@@ -152,14 +152,14 @@ class GitPositions:
             repository = repository_at(os.path.normpath(os.path.join(self._root, os.fsdecode(folder))))
             if not folder or repository is None or repository.work_tree in self._known:
                 continue
-            position = _placed(repository)
+            position = _placed(repository, None)
             if position is not None and position.commit:
                 kind = _kind(position.git_dir)
                 movement = Movement(
                     repository=repository,
                     old=_NOWHERE,
                     new=position,
-                    entries=reflog_since(repository, 0),
+                    entries=_entries(repository, position, 0),
                     first_seen=f"{kind} {os.fsdecode(folder)}".encode("utf-8", "replace").decode(),
                 )
                 found.append((folder, movement))
@@ -174,7 +174,7 @@ class GitPositions:
             found = find_repository(os.path.normpath(os.path.join(self._root, os.fsdecode(folder))))
             if found is None or found.work_tree in self._repositories or len(self._now) >= _MAX_REPOSITORIES:
                 continue
-            position = _placed(found)
+            position = _placed(found, None)
             if position is not None:
                 self._repositories[found.work_tree] = found
                 self._now[found.work_tree] = added[found.work_tree] = position
@@ -231,11 +231,24 @@ def watch_repositories(journal: Journal, folders: Iterable[bytes]) -> None:
         GitPositions(journal).watch(found)
 
 
-def _placed(repository: Repository) -> Position | None:
+def _placed(repository: Repository, known: Position | None) -> Position | None:
     """Return the position of a repository, with the folder that has its HEAD: a removed submodule is kept there."""
     position = position_of(repository)
+    if position is not None and position.tables:
+        from objstore.disk.git.reftable import asked  # few repositories have one, and each hook looks at a position
+
+        position = asked(repository, position, known)
     git_dir = repository.git_dir.encode("utf-8", "replace").decode()
     return None if position is None else replace(position, git_dir=git_dir)
+
+
+def _entries(repository: Repository, now: Position, size: int) -> tuple[ReflogEntry, ...]:
+    """Return the movements of HEAD up to now, after the first `size` bytes or entries of its log."""
+    if not now.tables:
+        return reflog_since(repository, size)
+    from objstore.disk.git.reftable import reflog
+
+    return reflog(repository)[size:]
 
 
 def _kind(git_dir: str) -> str:
@@ -251,7 +264,7 @@ def _removal(old: Position) -> Movement | None:
     kind = _kind(old.git_dir)
     git_dir = os.path.dirname(os.path.dirname(old.git_dir)) if kind == "worktree" else old.git_dir
     repository = repository_in(git_dir, git_dir) if old.git_dir else None
-    now = None if repository is None else position_of(repository)
+    now = None if repository is None else _placed(repository, None)
     if repository is None or now is None:
         return None
     return Movement(repository=repository, old=old, new=now, entries=(), removed=kind)
@@ -267,7 +280,7 @@ def _carried(known: Position | None, found: Position) -> Position:
     return replace(found, is_staged_by_agent=True) if is_same else found
 
 
-def _fields(position: Position) -> tuple[str, str, str, str, int, int, int, bool, str]:
+def _fields(position: Position) -> tuple[str, str, str, str, int, int, int, bool, str, str]:
     return (
         position.branch,
         position.commit,
@@ -278,6 +291,7 @@ def _fields(position: Position) -> tuple[str, str, str, str, int, int, int, bool
         position.refs,
         position.is_staged_by_agent,
         position.git_dir,
+        position.tables,
     )
 
 
@@ -285,7 +299,7 @@ def _position(fields: object) -> Position | None:
     match fields:
         case [
             str(branch), str(commit), str(stash), str(merging), int(log_size), int(index), int(refs), bool(is_staged),
-            str(git_dir),
+            str(git_dir), str(tables),
         ] if log_size >= 0:  # fmt: skip
             return Position(
                 branch=branch,
@@ -297,5 +311,6 @@ def _position(fields: object) -> Position | None:
                 refs=refs,
                 is_staged_by_agent=is_staged,
                 git_dir=git_dir,
+                tables=tables,
             )
     return None

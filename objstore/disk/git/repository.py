@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from objstore.model.ids import blob_id
 from objstore.values.fastclass import replace, value
 
 __all__ = [
@@ -42,6 +43,10 @@ _REFLOG_LINE: Final = (
     rb"(?P<old>[0-9a-f]{40,64}) (?P<new>[0-9a-f]{40,64}) .*> (?P<time>[0-9]{1,12}) [+-][0-9]{4}(?:\t(?P<message>.*))?"
 )
 _STASH: Final = "refs/stash"
+_IN_REFTABLE: Final = "refs/heads/.invalid"
+"""What HEAD names in a repository whose refs are in a reftable, so that no older git takes it for one of its own."""
+
+_TABLES: Final = os.path.join("reftable", "tables.list")
 _MAX_FOLDERS: Final = 1_000
 """Folders of branches and tags that are looked at."""
 
@@ -63,15 +68,18 @@ class Position:
     commit: str  # hexadecimal; "": no commit yet
     stash: str  # newest entry of the stash, hexadecimal; "": none
     merging: str  # commit that is being merged, while conflicts wait for a person; "": none
-    log_size: int  # bytes in the log of HEAD
+    log_size: int  # bytes in the log of HEAD; of refs in a reftable, its entries
     index: int  # when git last wrote its index (ns): also when it restores a file, or looks at one; 0: no index
     refs: int = 0  # when a branch, a tag or the HEAD of a linked worktree last moved (ns); 0: there is none
     is_staged_by_agent: bool = False  # whether an agent's call wrote the index since HEAD moved
     git_dir: str = ""  # where a repository that is remembered has its HEAD; "": not known
+    tables: str = ""  # digest of the list of tables that its refs are in, which changes with them; "": they are files
 
     def moved_from(self, other: "Position") -> bool:
         """Return whether anything but the index and other refs differs."""
-        mine, others = (replace(each, index=0, refs=0, is_staged_by_agent=False, git_dir="") for each in (self, other))
+        mine, others = (
+            replace(each, index=0, refs=0, is_staged_by_agent=False, git_dir="", tables="") for each in (self, other)
+        )
         return mine != others
 
 
@@ -138,7 +146,7 @@ def is_sparse(repository: Repository) -> bool:
 def position_of(repository: Repository) -> Position | None:
     """Return where a repository is; None if its files can't be read, or say nothing that git would write.
 
-    Refs in a reftable are unknown here: then the commit is "", and the log of HEAD alone shows movements.
+    Refs in a reftable are unknown here: then branch and commit are "", and `tables` shows that they may have moved.
     """
     head = _read(os.path.join(repository.git_dir, "HEAD"))
     if head is None:
@@ -150,7 +158,10 @@ def position_of(repository: Repository) -> Position | None:
             return None
         branch, commit = "", text
     elif _is_ref(ref):
-        branch, commit = _printable(ref.removeprefix("refs/heads/")), _resolved(repository, ref)
+        is_known = ref != _IN_REFTABLE
+        branch, commit = (
+            (_printable(ref.removeprefix("refs/heads/")), _resolved(repository, ref)) if is_known else ("", "")
+        )
     else:
         return None
     return Position(
@@ -161,6 +172,7 @@ def position_of(repository: Repository) -> Position | None:
         log_size=_stat(_log_path(repository), lambda found: found.st_size),
         index=_stat(os.path.join(repository.git_dir, "index"), lambda found: found.st_mtime_ns),
         refs=_refs_moved(repository),
+        tables=_tables(repository),
     )
 
 
@@ -222,7 +234,7 @@ def _resolved(repository: Repository, ref: str) -> str:
 def _refs_moved(repository: Repository) -> int:
     """Return when a branch, a tag, the stash or the HEAD of a worktree last moved (ns), as its file's time says."""
     common = repository.common_dir
-    moments = [_mtime(os.path.join(common, "packed-refs")), _mtime(os.path.join(common, _STASH))]
+    moments = [_mtime(os.path.join(common, name)) for name in ("packed-refs", _STASH, _TABLES)]
     waiting = [os.path.join(common, "refs", kind) for kind in ("heads", "tags")]
     for _ in range(_MAX_FOLDERS):
         if not waiting:
@@ -236,6 +248,13 @@ def _refs_moved(repository: Repository) -> int:
     with suppress(OSError), os.scandir(os.path.join(common, "worktrees")) as found:
         moments += [_mtime(os.path.join(entry.path, "logs", "HEAD")) for entry in found]
     return max(moments)
+
+
+def _tables(repository: Repository) -> str:
+    """Return the digest of the lists of tables of a repository ("": its refs are files)."""
+    folders = dict.fromkeys([repository.common_dir, repository.git_dir])
+    lists = [_read(os.path.join(folder, _TABLES)) for folder in folders]
+    return "" if lists[0] is None else blob_id(b"\0".join(content or b"" for content in lists)).hex()
 
 
 def _mtime(path: str) -> int:

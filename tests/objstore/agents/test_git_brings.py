@@ -270,6 +270,8 @@ def test_the_status_names_a_repository_inside_whose_refs_are_in_a_reftable(proje
     git(inner, "commit", "-q", "-m", "first")
     project.look()
     (inner / ".git" / "reftable").mkdir()
-    (inner / ".git" / "reftable" / "tables.list").write_text("0x0-0x1.ref\n")
+    (inner / ".git" / "reftable" / "tables.list").write_text("0x0-0x1.ref\n")  # no git reads it: there is no such table
+    git(inner, "config", "core.repositoryFormatVersion", "1")
+    git(inner, "config", "extensions.refStorage", "reftable")
     (said,) = project.workspace.review.status().unreadable
     assert said.startswith(f"{inner / '.git'}: its refs are in a reftable")

@@ -364,6 +364,13 @@ def test_the_status_names_an_ignored_worktree_where_an_agent_works(project: GitP
 def test_the_status_names_a_repository_that_can_not_be_followed(project: GitProject) -> None:
     reftable = project.folder / ".git" / "reftable"
     reftable.mkdir()
-    (reftable / "tables.list").write_text("0x0-0x1.ref\n")
+    (reftable / "tables.list").write_text("0x0-0x1.ref\n")  # no git reads it: there is no such table
+    project.git("config", "core.repositoryFormatVersion", "1")
+    project.git("config", "extensions.refStorage", "reftable")
     (said,) = project.workspace.review.status().unreadable
-    assert "reftable" in said
+    assert "its refs are in a reftable, which the git here can't read" in said
+    call = AgentCall(conversation="c", id="1", tool="Bash", paths=None)
+    project.workspace.hooks.begin(call)
+    project.write("0.txt", "an agent's\n")
+    project.workspace.hooks.end(call)
+    assert set(project.statuses().values()) == {"pending"}

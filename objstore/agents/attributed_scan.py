@@ -173,6 +173,7 @@ class AttributedScan:
         from objstore.agents.record import recording_git
 
         finished = [name for name, call in open_calls.items() if call.is_over]
+        asked = paths or ()
         if finished:
             paths = None  # what those calls changed is not recorded yet
         facts = Facts(open_calls.values())
@@ -188,13 +189,14 @@ class AttributedScan:
         with recording_git(self._journal, whose):
             if named:
                 yield self._record(whose, list(named), are_canonical=True)
-            rest = None
-            if paths is not None:
-                # A named path can be a folder, now or always; the files in it were not named.
-                rest = [path for path in paths if path not in facts.named or self._is_folder(path)]
-            if rest is None or rest:
-                # Later changes of a named file are recorded by the call that named it, which is still open.
+            # A path that is asked for may be ignored: a scan of everything would not read it. It may be a folder;
+            # the files in it were not named. Later changes of a named file are recorded by the call that
+            # named it, which is still open.
+            rest = [path for path in asked if path not in facts.named or self._is_folder(path)]
+            if rest:
                 yield self._record(whose, rest, excluding=facts.named)
+            if paths is None:
+                yield self._record(whose, None, excluding=facts.named)
         shells = [call for name in finished if (call := open_calls[name]).paths is None and call.conversation]
         if shells and (waiting := [path for path in facts.named if facts.must_wait(path)]):
             self._open.note_unseen(waiting, shells[-1].conversation)

@@ -227,11 +227,12 @@ class Files:
     ) -> list[MadeEdit]:
         self._disk.require_space("edits")
         finished = [name for name, call in open_calls.items() if call.is_over]
+        asked = paths or ()
         paths = None if finished else paths
         facts = self._facts(open_calls)
         found = []
         for path in list(self.written):
-            is_meant = (path not in self.hidden or path in facts.named) if paths is None else path in paths
+            is_meant = path in asked or (paths is None and (path not in self.hidden or path in facts.named))
             if is_meant and not (paths is None and path in facts.named and facts.must_wait(path)):
                 found.append(self._taken(path, facts, otherwise))
         shells = [call for name in finished if (call := open_calls[name]).paths is None and call.conversation]

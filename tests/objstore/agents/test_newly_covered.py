@@ -184,3 +184,19 @@ def test_what_changed_before_agents_came_is_known_from_its_first_sight_on(scene:
     assert (view.status, view.edit.added) == (Status.PENDING, 1)
     scene.reject(view.seq)
     assert (scene.root / shown).read_bytes() == HIDDEN
+
+
+def test_an_ignored_file_is_looked_at_when_a_tool_names_it_also_after_reports_were_lost(scene: Scene) -> None:
+    (scene.root / ".casignore").write_text("x\n")
+    (scene.root / "x").write_bytes(HIDDEN)
+    scene.workspace.record_changes(EXTERNAL_CALL)
+    shell(scene.workspace)
+    (scene.root / ".cas" / "agents" / "events").unlink()
+    (scene.root / "x").write_bytes(HIDDEN * 2)
+    call = AgentCall(conversation="s", id="named", tool="Edit", paths=("x",))
+    scene.workspace.hooks.begin(call)
+    appended(scene.root / "x")()
+    scene.workspace.hooks.end(call)
+    before, made = edits_of(scene, "x")
+    assert (before.is_unattributed, before.edit.added) == (True, 2)
+    assert (made.edit.conversation, made.edit.added, made.status) == ("s", 1, Status.PENDING)

@@ -551,7 +551,8 @@ def _log(place: str, arguments: list[str], said: str) -> None:
     from objstore import HOOK_LOG, find_root, open_store_file
 
     path = os.path.join(find_root(place), HOOK_LOG)  # noqa: PTH118 - pathlib costs start-up
-    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    at = time.time_ns() // 1_000
+    when = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(at // 1_000_000))}.{at % 1_000_000:06}Z"
     line = f"{when} {' '.join(arguments)}: {said}\n".encode("utf-8", "backslashreplace")
     fd = open_store_file(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:

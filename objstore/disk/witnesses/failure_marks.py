@@ -39,7 +39,10 @@ HOOK_LOG: Final = f"{STORE_NAME}/hook.log"
 """File in the workspace for errors of hooks."""
 
 _MARKS: Final = "hook-failures"
-"""File in the state folder: marks that end in NUL: seconds since 1970, client, a word or `-`, and the folder."""
+"""File in the state folder: marks that end in NUL: seconds since 1970, client, a word or `-`, and the folder.
+
+A mark that Python writes has six digits of a second, too: what was recorded earlier in that second is not in doubt.
+"""
 
 _RUNNING: Final = "hooks"
 """Folder next to that file: for each running hook one with its client, and the workspaces of its event."""
@@ -57,7 +60,7 @@ FAILED: Final = (
 _NOTICED: Final = "failures"
 """File in the folder of agents: up to which failure they were said (`said`), and taken into account (`heeded`).
 
-For each the time of the newest one, and how many have that time: it is of whole seconds.
+For each the time of the newest one, and how many have that time: a shell's marks are of whole seconds.
 """
 
 _MOST_BYTES: Final = 1 << 20
@@ -88,7 +91,7 @@ def note_hook_failure(place: str, client: str, said: str) -> bool:
 
     Returns whether it is noted.
     """
-    mark = f"{int(time.time())} {client or '-'} {said.split(':', maxsplit=1)[0].replace(' ', '-') or '-'} {place}\0"
+    mark = f"{time.time():.6f} {client or '-'} {said.split(':', maxsplit=1)[0].replace(' ', '-') or '-'} {place}\0"
     for path in _places():
         with suppress(OSError):
             os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
@@ -255,11 +258,16 @@ def _marked() -> Iterator[tuple[str, HookFailure]]:
 def _parsed(mark: bytes) -> tuple[str, HookFailure] | None:
     """Return the folder and the failure of a mark (None: it is not in our format)."""
     moment, client, said, place = ([os.fsdecode(part) for part in mark.split(b" ", 3)] + [""] * 4)[:4]
-    if not (moment.isascii() and moment.isdigit() and len(moment) < len("1000000000000") and os.path.isabs(place)):
+    seconds, _, rest = moment.partition(".")
+    if not (seconds.isascii() and seconds.isdigit() and len(seconds) < len("1000000000000") and os.path.isabs(place)):
         return None
-    return place, HookFailure(
-        time=int(moment) * 1_000_000, client=client, said="" if said == "-" else said.replace("-", " ")
-    )
+    at = int(seconds) * 1_000_000 + _microseconds(rest)
+    return place, HookFailure(time=at, client=client, said="" if said == "-" else said.replace("-", " "))
+
+
+def _microseconds(digits: str) -> int:
+    """Return what six digits of a second are ("": none); 0 if these are others."""
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) == len("123456") else 0
 
 
 def _is_of(mark: bytes, root: str) -> bool:
@@ -284,11 +292,12 @@ def _logged(root: str) -> Iterator[HookFailure]:
     for line in lines:
         words, _, said = line[:_LONGEST_LINE].decode("utf-8", "replace").partition(": ")
         moment, _, client = words.partition(" ")
+        seconds, _, rest = moment.removesuffix("Z").partition(".")
         try:
-            began = timegm(time.strptime(moment, "%Y-%m-%dT%H:%M:%SZ"))
+            at = timegm(time.strptime(seconds, "%Y-%m-%dT%H:%M:%S")) * 1_000_000 + _microseconds(rest)
         except ValueError:  # cut off, or not ours: something failed all the same
-            began, client, said = 0, "", line[:_LONGEST_LINE].decode("utf-8", "replace")
-        yield HookFailure(time=began * 1_000_000, client=client, said=said)
+            at, client, said = 0, "", line[:_LONGEST_LINE].decode("utf-8", "replace")
+        yield HookFailure(time=at, client=client, said=said)
 
 
 def _noticed_outside(root: str) -> str:

@@ -17,10 +17,13 @@ from typing import Any
 import pytest
 
 import objstore
+from cli.hooks.handler import log_fault
 from objstore import (
     FAILED,
     CallInfo,
     Origin,
+    Status,
+    TurnInfo,
     Workspace,
     forget_hook_failures,
     hook_failures,
@@ -77,6 +80,27 @@ def test_person_who_records_after_failed_hooks_gets_an_unattributed_edit(folder:
     environ = environment({})
     subprocess.run([sys.executable, "-P", "-m", "cli", "record"], cwd=folder, env=environ, check=True, timeout=60)
     assert statuses(folder) == ["unattributed pending"]
+
+
+@pytest.mark.parametrize("how", ["in the log", "outside the store"])
+def test_what_was_recorded_before_a_hook_failed_in_the_same_second_stays_accepted(folder: Path, how: str) -> None:
+    with Workspace.open(folder) as workspace:
+        workspace.hooks.note_turn(TurnInfo(session="s", began=0, prompt="go"), has_begun=True)
+        workspace.hooks.pause("s")
+        while time.time() % 1 > 0.5:
+            time.sleep(0.01)
+        (folder / "a.txt").write_text("1\nmine\n3\n")
+        workspace.record_changes(CallInfo(tool="record", origin=Origin.PERSON))
+        if how == "in the log":
+            assert log_fault(str(folder), ["claude-code"], ValueError("something"))
+        else:
+            assert note_hook_failure(str(folder), "claude-code", "DiskFull")
+        (failure,) = hook_failures(str(folder))
+        (folder / "a.txt").write_text("1\nAGENT\n3\n")
+        workspace.hooks.pause("s")
+        edits = workspace.history.edits()
+        assert [view.status for view in edits] == [Status.ACCEPTED, Status.PENDING]
+        assert edits[0].edit.time < failure.time < edits[1].edit.time
 
 
 @pytest.mark.parametrize("finds", ["a tool of the server", "a restore", "a look by another program"])

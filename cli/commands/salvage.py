@@ -8,7 +8,7 @@ import click
 
 from cli.app.invocation import Invocation, command, json_option
 from cli.render.status import counted
-from cli.screen.progress import Progress
+from cli.screen.progress import CHECKING, Progress
 from cli.screen.terminal import Screen, shown_name, write
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def salvage(*, store: str, directory: str | None, store_id: str, dry_run: bool, 
         directory = None
     screen = Invocation.current().screen()
     try:
-        with Progress({"blobs": "checking"}) as progress:
+        with Progress(CHECKING) as progress:
             found = salvage_store(
                 store,
                 directory,

@@ -43,7 +43,7 @@ SELECTING: Final = {"edits": "selecting"}
 DECIDING: Final = {"files": "comparing", "documents": "replaying", "paths": "writing"}
 """Progress words of a decision."""
 
-CHECKING: Final = {"blobs": "checking", "documents": "replaying", "paths": "writing"}
+CHECKING: Final = {"blobs": "checking", "bytes of segments": "reading", "documents": "replaying", "paths": "writing"}
 """Progress words of a check, and of writing the files of a store that was checked."""
 
 REPLAYING: Final = {"documents": "replaying"}

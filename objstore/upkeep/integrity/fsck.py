@@ -296,7 +296,7 @@ class _Checking:
         None: the log is damaged, or changes too much meanwhile. `opened`: is to close the index.
         """
         folder = os.path.join(self._folder, LOG_NAME)
-        with SegmentScan(folder, decodes_records=False, since=self._since) as scan:
+        with SegmentScan(folder, decodes_records=False, since=self._since, progress=self._progress) as scan:
             self._check_segments(scan, marked)
             if any(fault.part in _OF_THE_LOG for fault in self._faults):
                 return None
@@ -329,7 +329,7 @@ class _Checking:
 
     def _explain(self, marked: Place | None) -> None:
         """Report what is wrong with the log, and what it means for which edits and snapshots."""
-        with SegmentScan(os.path.join(self._folder, LOG_NAME)) as scan:
+        with SegmentScan(os.path.join(self._folder, LOG_NAME), progress=self._progress) as scan:
             self._check_segments(scan, marked)
             tail = scan.ends[-1].whole
             records = [found for found in scan.records if not self._is_in(scan, found.span, tail)]

@@ -134,7 +134,8 @@ def salvage_store(
         require_not_reserved(directory)
     folder = segment_folder(place)
     marked = read_applied_marker(os.path.dirname(folder))
-    with SegmentScan(folder, None if store is None else StoreId(store), any_names=True) as scan:
+    known = None if store is None else StoreId(store)
+    with SegmentScan(folder, known, any_names=True, progress=progress or ignore_progress) as scan:
         salvage = plan_salvage(scan, marked, progress)
         if directory is not None:
             return rebuild(salvage, scan, directory, Disk(), report)

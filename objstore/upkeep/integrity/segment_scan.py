@@ -12,7 +12,7 @@ from itertools import chain, islice, pairwise
 from operator import itemgetter
 from typing import Final, NamedTuple, Self
 
-from objstore.model.basic_types import Progress
+from objstore.model.basic_types import Progress, ignore_progress
 from objstore.model.ids import BlobId, RecordId, record_id
 from objstore.model.record_codec import decode_record
 from objstore.model.records import Record
@@ -133,6 +133,7 @@ class SegmentScan:
         any_names: bool = False,
         decodes_records: bool = True,
         since: Place | None = None,
+        progress: Progress = ignore_progress,
     ) -> None:
         """Read every segment in `folder`. `store`: the store's id, if no header gives it.
 
@@ -143,6 +144,7 @@ class SegmentScan:
         """
         self._fds: list[int] = []
         self._unreadable: dict[tuple[int, int], str] = {}  # by file and sector: why it can't be read
+        self._progress: Final = progress
         self.damage: Final[list[Damage]] = []
         self.blobs: Final[dict[BlobId, list[FrameSpan]]] = {}
         self.large: Final[set[BlobId]] = set()  # those of them that are read from chunks
@@ -441,6 +443,8 @@ class SegmentScan:
         name = os.path.basename(segment.path)
         group = self.records[-1].group + 1 if self.records else 0
         begins = self._begin(segment)
+        sizes = [os.fstat(fd).st_size for fd in self._fds]
+        before, total = sum(sizes[:file]), sum(sizes)
         whole, last, following, in_group = begins, begins, -1, 0
         for found in self._frames(file, size, name):
             group += found.begins
@@ -450,6 +454,7 @@ class SegmentScan:
                 )
                 following = -1 if found.commits else found.end
                 whole = found.end if found.commits else whole
+                self._progress("bytes of segments", before + found.end, total)
                 self.record_count += in_group if found.commits else 0
             last = found.end
             span = FrameSpan(file, found.offset, len(found.payload))

@@ -62,8 +62,8 @@ def bundle(runner: CommandRunner, tmp_path: Path) -> Path:
 
 def test_an_import_shows_the_progress_of_all_that_may_take_long(bundle: Path, tmp_path: Path) -> None:
     _, shown = with_progress("import", str(bundle), "new", folder=tmp_path, patience=0)
-    verbs = [found[1] for found in re.finditer(rb"([a-z]+) \[[#.]{24}\] [\d,]+ (?:\w+ )?of [\d,]+ ", shown)]
-    assert list(dict.fromkeys(verbs)) == [b"indexing", b"checking", b"replaying", b"writing"], shown
+    verbs = [found[1] for found in re.finditer(rb"([a-z]+) \[[#.]{24}\] [\d,.]+ (?:\w+ )?of [\d,.]+ ", shown)]
+    assert list(dict.fromkeys(verbs)) == [b"reading", b"indexing", b"checking", b"replaying", b"writing"], shown
 
 
 def put(path: Path, content: bytes, mode: int) -> None:

@@ -451,10 +451,12 @@ def test_progress_counts_what_is_checked(root: Path) -> None:
     reported: list[tuple[str, int, int]] = []
     check_store(str(root), progress=lambda what, done, total: reported.append((what, done, total)))
     assert [step for step in reported if step[0] == "blobs"] == [("blobs", i, 10) for i in range(10)]
-    assert {what for what, _, _ in reported} == {"bytes of the log", "blobs", "documents"}
-    indexed = [done for what, done, total in reported if what == "bytes of the log" and done <= total]
-    assert indexed == sorted(indexed)
-    assert len(indexed) == sum(what == "bytes of the log" for what, _, _ in reported)
+    kinds = {"bytes of segments", "bytes of the log", "blobs", "documents"}
+    assert {what for what, _, _ in reported} == kinds
+    for kind in kinds:
+        counted = [done for what, done, total in reported if what == kind and done <= total]
+        assert counted == sorted(counted)
+        assert len(counted) == sum(what == kind for what, _, _ in reported)
 
 
 def test_statuses_are_unchanged_by_a_repair(root: Path) -> None:

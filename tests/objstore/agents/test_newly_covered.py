@@ -114,7 +114,7 @@ def way(request: pytest.FixtureRequest, scene: Scene) -> Way:
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(HIDDEN)
     scene.workspace.record_changes(EXTERNAL_CALL)
-    return request.param  # type: ignore[no-any-return]
+    return request.param  # type: ignore[no-any-return]  # one of the parameters above
 
 
 def shell(workspace: Workspace, *acts: Callable[[], object], number: int = 1) -> None:

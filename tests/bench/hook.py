@@ -19,20 +19,24 @@ from tests.bench.status import ENTRY
 __all__ = ["bench_hook"]
 
 SIZES: Final = (1_000, 20_000)
+WIDE: Final = 100_000
+"""Files in one folder, of which one changes."""
+
 ROUNDS: Final = 25
+WIDE_ROUNDS: Final = 7
 PER_FOLDER: Final = 50
 PROGRAM: Final = (sys.executable, "-P", "-c", ENTRY)
 SCAN_ALONE: Final = ", the look alone"
 EVENTS: Final = ("before a shell", "after a shell", "before a write", "after a write")
 
 
-def tree(root: Path, files: int) -> None:
-    """Create a number of small files, 50 in each folder."""
+def tree(root: Path, files: int, per_folder: int = PER_FOLDER) -> None:
+    """Create a number of small files, so many in each folder."""
     for number in range(files):
-        folder = root / f"d{number // PER_FOLDER}"
-        if number % PER_FOLDER == 0:
+        folder = root / f"d{number // per_folder}"
+        if number % per_folder == 0:
             folder.mkdir()
-        (folder / f"f{number % PER_FOLDER}.txt").write_text(f"file {number}\n" * 10)
+        (folder / f"f{number % per_folder}.txt").write_text(f"file {number}\n" * 10)
 
 
 def shell_call(number: int) -> AgentCall:
@@ -102,6 +106,10 @@ def _report(
             )
         return
     git = median(times["git status"])
+    if size == WIDE:
+        slowest = max(median(times[name]) for name in (*EVENTS, "record"))
+        report.ratio(f"{size} files in one folder: slowest event, to git status", slowest / git, "<= 3")
+        return
     for by, without in (("", "python"), (SCAN_ALONE, None)):
         pairs = zip(times[f"before a shell{by}"], times[f"after a shell{by}"], strict=True)
         looks = report.times(f"{size} files: both looks of a shell{by}", [sum(pair) for pair in pairs])
@@ -130,31 +138,39 @@ def bench_hook(report: Report) -> None:
         report_event("PreToolUse", "Bash", {"command": "work"}, call)
 
     def shell_after(call: int) -> None:
-        (root / "d1" / "f1.txt").write_text(f"changed {call}\n")
+        changed[0].write_text(f"changed {call}\n")
         report_event("PostToolUse", "Bash", {"command": "work"}, call)
 
     def file_before(call: int) -> None:
-        report_event("PreToolUse", "Write", {"file_path": str(root / "d2" / "f2.txt")}, call)
+        report_event("PreToolUse", "Write", {"file_path": str(changed[1])}, call)
 
     def file_after(call: int) -> None:
-        (root / "d2" / "f2.txt").write_text(f"changed {call}\n")
-        report_event("PostToolUse", "Write", {"file_path": str(root / "d2" / "f2.txt")}, call)
+        changed[1].write_text(f"changed {call}\n")
+        report_event("PostToolUse", "Write", {"file_path": str(changed[1])}, call)
 
     def started(program: str) -> Callable[[int], object]:
         command = [sys.executable, "-P", "-c", program]
         return lambda _: subprocess.run(command, env=environment, check=True, capture_output=True)
 
-    for size in SIZES:
+    def recorded(call: int) -> None:
+        changed[0].write_text(f"changed and recorded {call}\n")
+        cas("record")
+
+    for size in (*SIZES, WIDE):
         with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix="bench-") as folder:
             root = Path(folder)
-            tree(root, size)
+            tree(root, size, WIDE if size == WIDE else PER_FOLDER)
+            changed = [root / ("d0" if size == WIDE else f"d{number}") / f"f{number}.txt" for number in (1, 2)]
             cas("init")
             cas("record")
             acts: dict[str, Callable[[int], object]] = dict(
                 zip(EVENTS, (shell_before, shell_after, file_before, file_after), strict=True)
             )
-            acts |= scans_alone(root) | {"git status": git_status(root)}
-            acts |= {"python": started("import json, sqlite3"), "click": started(HELLO)}
+            if size == WIDE:
+                acts |= {"record": recorded, "git status": git_status(root)}
+            else:
+                acts |= scans_alone(root) | {"git status": git_status(root)}
+                acts |= {"python": started("import json, sqlite3"), "click": started(HELLO)}
             taken: dict[str, list[float]] = {}
-            times = timed_in_turn(measure_processor_time(acts, taken), ROUNDS)
+            times = timed_in_turn(measure_processor_time(acts, taken), WIDE_ROUNDS if size == WIDE else ROUNDS)
         _report(report, size, times, taken)

@@ -46,7 +46,7 @@ from objstore.storage.log.frames import (
 from objstore.text.lines import split_lines
 from objstore.upkeep.transfer.bundle import unpack_bundle
 from objstore.upkeep.transfer.mcpdiff_format import BadLine, candidate_results, entries
-from objstore.values.errors import BlobDamaged, FormatTooNew, RecordInvalid, StoreDamaged, TreeInvalid
+from objstore.values.errors import BlobDamaged, FormatTooNew, FormatTooOld, RecordInvalid, StoreDamaged, TreeInvalid
 from objstore.values.request_errors import BundleRefused
 from objstore.weave.document import Document
 from objstore.worktree.stat_cache import StatCache
@@ -114,7 +114,7 @@ def bundle(data: bytes) -> None:
             folder.mkdir()
             try:
                 unpack_bundle(f"{scratch}/bundle", str(folder), Disk())
-            except (BundleRefused, FormatTooNew):
+            except (BundleRefused, FormatTooNew, FormatTooOld):
                 continue
             segments = b"".join(path.read_bytes() for path in sorted(folder.iterdir()))
             assert each[:-HASH_SIZE].endswith(segments)
@@ -234,7 +234,7 @@ def _opened(data: bytes) -> tuple[FrameKey, int]:
     """Return the key and the offset of the first frame, according to the header if there is one."""
     try:
         header = SegmentHeader.decode(data[:SEGMENT_HEADER_SIZE], segment=1)
-    except (StoreDamaged, FormatTooNew):
+    except (StoreDamaged, FormatTooNew, FormatTooOld):
         return frame_key(STORE), 0
     return frame_key(header.store), SEGMENT_HEADER_SIZE
 

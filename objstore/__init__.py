@@ -217,6 +217,7 @@ if TYPE_CHECKING:
         touching_hunks as touching_hunks,
         unified_diff as unified_diff,
     )
+    from objstore.upkeep.convert.conversion import Converted as Converted, convert_store as convert_store
     from objstore.upkeep.integrity.fsck import (
         Advice as Advice,
         CheckReport as CheckReport,
@@ -261,6 +262,7 @@ if TYPE_CHECKING:
         CasError as CasError,
         CompactionSpaceNeeded as CompactionSpaceNeeded,
         ConversationReserved as ConversationReserved,
+        ConversionRefused as ConversionRefused,
         DiskFailed as DiskFailed,
         DiskFull as DiskFull,
         FileChanged as FileChanged,
@@ -268,6 +270,7 @@ if TYPE_CHECKING:
         FileMissing as FileMissing,
         FileTooLarge as FileTooLarge,
         FormatTooNew as FormatTooNew,
+        FormatTooOld as FormatTooOld,
         HistoryBroken as HistoryBroken,
         IndexDamaged as IndexDamaged,
         NamesShared as NamesShared,
@@ -423,6 +426,7 @@ _HOMES: Final = {
         "CallAborted",
         "CasError",
         "ConversationReserved",
+        "ConversionRefused",
         "DiskFailed",
         "DiskFull",
         "FileChanged",
@@ -430,6 +434,7 @@ _HOMES: Final = {
         "FileMissing",
         "FileTooLarge",
         "FormatTooNew",
+        "FormatTooOld",
         "HistoryBroken",
         "IndexDamaged",
         "NamesShared",
@@ -607,6 +612,7 @@ _HOMES: Final = {
     "upkeep.integrity.segment_scan": ("ScannedRecord",),
     "upkeep.packing.repack": ("RepackPlan", "Repacked"),
     "upkeep.retention.expiry": ("ExpiryPlan", "ExpiryBatch"),
+    "upkeep.convert.conversion": ("Converted", "convert_store"),
     "upkeep.integrity.salvage": ("Salvage", "salvage_store"),
     "history.patch_series": ("SeriesStep", "StepState", "by_edit"),
     "disk.config.setting_sources": ("RetentionLimits",),

@@ -41,7 +41,7 @@ class Frame(NamedTuple):
 
 def frames_of(segment: bytes) -> Iterator[Frame]:
     """Yield the frames of an undamaged segment."""
-    assert segment[:10] == b"\x89CASLOG\n\x02\x00"
+    assert segment[:10] == b"\x89EDLOG\r\n\x01\x00"
     assert segment[48:64] == blake3(segment[:48]).digest()[:16]
     key = blake3(segment[16:32], derive_key_context="editledger 2026-11 segment frame checksum").digest()
     at = 64

@@ -62,8 +62,6 @@ def _command_for(error: Exception) -> str:
     match error:
         case core.NotAWorkspace(is_folder=True):
             hint = "Run `cas init` in the folder that you want recorded."
-        case core.IndexDamaged():
-            hint = "Rebuild it with `cas fsck --repair`."
         case core.BlobTooLarge():
             hint = "Use `cas cat`."
         case core.AgentDecides():
@@ -76,19 +74,34 @@ def _command_for(error: Exception) -> str:
             hint = "`cas config` lists all settings."
         case core.SnapshotUnreadable():
             hint = f"Delete it with `cas snapshot delete {error.number}`."
+        case core.PurgeRefused() if error.changed_outside:
+            hint = "`cas record` records what changed."
+        case _:
+            hint = _store_command_for(error) or _remote_command_for(error)
+    return hint
+
+
+def _store_command_for(error: Exception) -> str:
+    """Return the sentence with the command that helps with a store or a bundle; "": none does."""
+    import objstore as core
+
+    match error:
+        case core.IndexDamaged():
+            return "Rebuild it with `cas fsck --repair`."
+        case core.FormatTooOld(is_bundle=True):
+            return "Run `cas store convert` where the bundle was made, and export it again."
+        case core.FormatTooOld():
+            return "Run `cas store convert`."
         case core.NotBundled():
             them = "them" if len(error.lost) > 1 else "it"
-            hint = (
+            return (
                 f"`cas fsck` names what refers to {them}. Then remove that: `cas purge PATH@N` for the state after "
                 "edit N, `cas snapshot delete N` for a snapshot."
             )
         case core.BundleRefused(concerns_files=True):
-            hint = "To import only the store, without files, pass --store-only."
-        case core.PurgeRefused() if error.changed_outside:
-            hint = "`cas record` records what changed."
+            return "To import only the store, without files, pass --store-only."
         case _:
-            hint = _remote_command_for(error)
-    return hint
+            return ""
 
 
 def _remote_command_for(error: Exception) -> str:
@@ -173,8 +186,6 @@ def note_text(note: "Note") -> str:
             hint = "`cas salvage` gets its content."
         case Advice.SEE_CHANGES:
             hint = "See `cas diff --unrecorded`."
-        case Advice.SEE_STATES:
-            hint = f"See what it did: `cas {'diff' if len(note.states) > 1 else 'cat'} {' '.join(note.states)}`."
     return f"{note.what} {hint}".rstrip()
 
 

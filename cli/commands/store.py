@@ -10,6 +10,7 @@ __all__ = ["store"]
 
 _COMMANDS: Final = {
     "stats": "cli.commands.stats:stats",
+    "convert": "cli.commands.convert:convert",
     "salvage": "cli.commands.salvage:salvage",
     "purge": "cli.commands.purge:purge",
     "pin": "cli.commands.pin:pin",
@@ -38,4 +39,4 @@ class _Store(CommandGroup):
 
 @click.group("store", cls=_Store)
 def store() -> None:
-    """Look into the store: sizes, blobs, records and segments; rescue, pin and purge."""
+    """Look into the store: sizes, blobs, records and segments; convert, rescue, pin and purge."""

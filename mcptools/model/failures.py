@@ -22,6 +22,7 @@ from objstore import (
     FileExists,
     FileMissing,
     FileTooLarge,
+    FormatTooOld,
     NamesShared,
     PathError,
     PathInvalid,
@@ -156,6 +157,8 @@ _PERMISSION_HINT: Final = "A person has to let the server read and write there."
 
 _DAMAGE_HINT: Final = "A person can run `cas fsck` to see what is damaged and which files that affects."
 
+_CONVERSION_HINT: Final = "A person has to run `cas store convert` once."
+
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 _KIND_OF: Final[Mapping[type[CasError], FailureKind]] = {
@@ -196,6 +199,7 @@ def failure_of(error: CasError | OSError, *paths: str) -> Failure:
             return Failure(FailureKind.IO, shown(str(error)), hint=_ELSEWHERE)
         case CasError():
             hint = _DAMAGE_HINT if isinstance(error, DAMAGE) else ""
+            hint = _CONVERSION_HINT if isinstance(error, FormatTooOld) else hint
             return Failure(_KIND_OF.get(type(error), FailureKind.IO), shown(str(error)), hint=hint)
         case PermissionError():
             about = _place_of(error, paths[0])

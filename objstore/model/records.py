@@ -25,6 +25,7 @@ from objstore.text.hunks import Hunk
 from objstore.values.fastclass import NamedTuple, field, value
 
 __all__ = [
+    "CONVERTED_NOTE",
     "HEIR_NOTE",
     "LEFT_OUT_NOTE",
     "MADE_NOTE",
@@ -58,6 +59,9 @@ MADE_NOTE: Final = "made"
 
 HEIR_NOTE: Final = "may_hold"
 """The note of a creation with which paths went away that no scan had read: it may hold what they held."""
+
+CONVERTED_NOTE: Final = "converted"
+"""The note of an edit that a conversion recorded: the number of the decision that wrote its text."""
 
 MCPDIFF_SOURCE: Final = "mcpdiff"
 """The note of an edit imported from mcpdiff, which holds its mcpdiff id; also the author of imported decisions."""

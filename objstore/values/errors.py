@@ -17,6 +17,7 @@ __all__ = [
     "CasError",
     "CompactionSpaceNeeded",
     "ConversationReserved",
+    "ConversionRefused",
     "DiskFailed",
     "DiskFull",
     "FileChanged",
@@ -24,6 +25,7 @@ __all__ = [
     "FileMissing",
     "FileTooLarge",
     "FormatTooNew",
+    "FormatTooOld",
     "HistoryBroken",
     "IndexDamaged",
     "IndexUnusable",
@@ -382,6 +384,23 @@ class FormatTooNew(StoreError):
         self.version = version
         self.known = known
         super().__init__(f"Format version {version} is too new: this program reads up to {known}. Upgrade editledger.")
+
+
+class FormatTooOld(StoreError):
+    """A version of editledger before format 1 wrote the store, or the store in a bundle. `is_bundle`: a bundle."""
+
+    def __init__(self, *, is_bundle: bool = False) -> None:
+        self.is_bundle = is_bundle
+        what = "store in the bundle" if is_bundle else "store"
+        super().__init__(f"An early version of editledger wrote the {what}, before format 1. It has to be converted.")
+
+
+class ConversionRefused(StoreError):
+    """A store of an early version can't be converted. Nothing was changed."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"The store was not converted, and nothing was changed: {reason}.")
 
 
 class RecordInvalid(StoreError):

@@ -6,7 +6,7 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 from objstore.values.fastclass import value
-from objstore.weave.line_weave import UnitIndex
+from objstore.weave.runs import BASE, UnitIndex
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +44,7 @@ def cascade(weave: Weave, changes: Mapping[UnitIndex, bool]) -> Cascade:
         latest = _latest_failing(weave, suspects, kept)
         if latest is None and (conflicting_units := weave.conflicting_units()):
             needed = {unit for needs in conflicting_units.values() for unit in needs} - changed.keys() - kept
-            needed = {unit for unit in needed if not weave.is_fixed(unit)}
+            needed = {unit for unit in needed if unit != BASE}
             dead = {unit for unit in needed if not weave.is_live(unit)}
             if dead or not needed:
                 blocked = blocked or weave.conflicts()
@@ -78,6 +78,6 @@ def _flip(weave: Weave, changes: Mapping[UnitIndex, bool], suspects: list[int]) 
 def _latest_failing(weave: Weave, suspects: list[int], kept: set[UnitIndex]) -> UnitIndex | None:
     while suspects:
         unit = UnitIndex(-heappop(suspects))
-        if unit not in kept and weave.has_conflict(unit) and not weave.is_fixed(unit):
+        if unit not in kept and weave.has_conflict(unit) and unit != BASE:
             return unit
     return None

@@ -9,13 +9,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
 
-from objstore.model.basic_types import MAX_INT, ConflictKind, DocumentId, Seq, Status, Unit
+from objstore.model.basic_types import ConflictKind, DocumentId, Seq, Status, Unit
 from objstore.model.ids import BlobId
-from objstore.model.large_file_placeholder import blob_of_text, is_placeholder, mixes_placeholders
+from objstore.model.large_file_placeholder import is_placeholder, mixes_placeholders
 from objstore.model.records import Anchor, Edit
 from objstore.model.replay_records import ReplayDecision, ReplayEdit
 from objstore.model.results import Conflict, Notice
-from objstore.text.diff import diff_lines
 from objstore.text.forms import TextForm, encoded, expressed, is_binary, lines_of
 from objstore.text.splice import Splice
 from objstore.values.errors import HistoryBroken
@@ -33,7 +32,7 @@ _LETTERS: Final = {Status.PENDING: b"p", Status.ACCEPTED: b"a", Status.REJECTED:
 _STATUSES: Final = {letter[0]: status for status, letter in _LETTERS.items()}
 _LIVE: Final = frozenset(_LETTERS[status][0] for status in Status if status.is_live)
 NO_EDIT: Final = Unit(Seq(0), 0)
-"""The unit of text that no edit wrote: an older version wrote it by a decision, in addition to what it meant."""
+"""The unit of text that no edit wrote: the text before the first edit."""
 
 _OPPOSITE: Final = {ord("a"): ord("r"), ord("r"): ord("a")}
 """The opposite status; a unit that is pending or away has none."""
@@ -61,7 +60,6 @@ class DocumentState(NamedTuple):
     mode: int  # before the first edit
     modes: list[tuple[int, int]]  # edit, permission bits that it wrote
     amendments: list[tuple[int, int]]  # edit, the one that it amends
-    corrections: list[tuple[int, int]]  # position among the edits, number of the decision that wrote another text
     is_large: bool  # whether any state of it is represented by a large-file placeholder
     form: int  # text form before the first edit
     forms: list[tuple[int, int]]  # edit, text form that it wrote
@@ -114,7 +112,6 @@ class Document:
         self._paths = _Register(state.path, state.paths)
         self._modes = _Register(state.mode, state.modes)
         self._amendments = [(Seq(seq), Seq(amended)) for seq, amended in state.amendments]
-        self._corrections = dict(state.corrections)
         self._is_large = state.is_large
         self._forms = _Register(TextForm(state.form), [(seq, TextForm(form)) for seq, form in state.forms])
 
@@ -147,7 +144,6 @@ class Document:
             mode=version.mode,
             modes=[],
             amendments=[],
-            corrections=[],
             is_large=content is not None and is_placeholder(content),
             form=version.form,
             forms=[],
@@ -174,7 +170,6 @@ class Document:
             mode=mode,
             modes=modes,
             amendments=list(self._amendments),
-            corrections=[*self._corrections.items()],
             is_large=self._is_large,
             form=int(form),
             forms=[(seq, int(written)) for seq, written in forms],
@@ -220,36 +215,6 @@ class Document:
         """Apply the verdicts of a decision, as far as they concern this document."""
         verdicts = decision.of_edits(self._seqs)
         self.set_statuses({unit: status for unit, status in verdicts.items() if self.knows(unit)})
-
-    def override_text(self, decision: ReplayDecision, blob: Callable[[BlobId], bytes]) -> None:
-        """Continue from the text that a decision wrote, if it is not the text under its verdicts.
-
-        Older versions computed other texts for some verdicts. Later edits began from what those versions wrote, so the
-        difference is kept, and no decision removes it. `blob`: returns the text of a state. Raises HistoryBroken.
-        """
-        if self.id not in decision.written:
-            return
-        name, now = decision.written[self.id], self.text()
-        # Nearly always the text is as it was written, and its hash takes a fraction of the time of reading that.
-        if name == (None if now is None else blob_of_text(now)):
-            return
-        before, written = self._weave.text(), None if name is None else blob(name)
-        try:
-            content = None if written is None else lines_of(written, self.form)
-            hunks = () if before is None or content is None else diff_lines(before, content)
-            indexes = self._weave.record(content, hunks)
-        except ValueError as error:
-            raise HistoryBroken(self._name(), self.last, str(error)) from error
-        self._weave.fix(indexes)
-        self._corrections[len(self._seqs)] = decision.number
-        self._seqs.append(self.last)
-        self._firsts.append(indexes[0])
-        self._statuses += _LETTERS[Status.ACCEPTED] * len(indexes)
-
-    @property
-    def corrected(self) -> tuple[int, ...]:
-        """Return the numbers of the decisions that wrote another text than that under their verdicts."""
-        return tuple(self._corrections.values())
 
     # ---- verdicts
 
@@ -345,7 +310,7 @@ class Document:
         gone = {unit: self._status(unit) for unit in map(self._unit, done.rejected)}
 
         def labelled(units: set[UnitIndex]) -> Labels:
-            here = {self._unit(index) for index in units if not self._weave.is_fixed(index)}
+            here = {self._unit(index) for index in units if index != BASE}
             return labels(
                 {unit: status for unit, status in decided.items() if unit in here},
                 [unit for unit in gone if unit in here],
@@ -452,7 +417,7 @@ class Document:
 
     def is_accepted(self, index: UnitIndex) -> bool:
         """Return whether a unit of the weave is accepted, as is the text before the first edit."""
-        return self._weave.is_fixed(index) or self._statuses[index] == _LETTERS[Status.ACCEPTED][0]
+        return index == BASE or self._statuses[index] == _LETTERS[Status.ACCEPTED][0]
 
     def amended_by(self, seq: Seq) -> Seq | None:
         """Return the edit that an edit amends; None: it is not an amendment."""
@@ -489,7 +454,7 @@ class Document:
             goes = [self._index(unit) for unit in self.amendments({**verdicts, **went}) if unit not in stay]
             mixed = None if goes else self._mixed_placeholder_conflict()
             if mixed is not None:
-                around = (unit for unit in {mixed.unit, *mixed.needs} if not self._weave.is_fixed(unit))
+                around = (unit for unit in {mixed.unit, *mixed.needs} if unit != BASE)
                 goes = [unit for unit in sorted(around, reverse=True) if self._weave.is_live(unit) and unit not in kept]
                 goes = goes[:1]
             elif not goes:
@@ -560,7 +525,7 @@ class Document:
 
         None represents lines that existed before the first edit.
         """
-        return [(None if self._weave.is_fixed(index) else self._unit(index), n) for index, n in self._weave.blame()]
+        return [(None if index == BASE else self._unit(index), n) for index, n in self._weave.blame()]
 
     def path_writer(self) -> Unit | None:
         """Return the unit that put the file at its path (None: it was there from the beginning)."""
@@ -611,7 +576,7 @@ class Document:
     def _needed_form(self) -> WeaveConflict | None:
         """Return the conflict that the newest lines need another text form, which a dead unit gave the file."""
         dead = [self._index(unit) for unit in self._forms.units() if not self._is_live(unit)]
-        newest = max((index for index, _ in self._weave.blame() if not self._weave.is_fixed(index)), default=None)
+        newest = max((index for index, _ in self._weave.blame() if index != BASE), default=None)
         if newest is None or not dead:
             return None
         return replace(self._weave.described(newest, ConflictKind.TEXT_RETURNED), needs=tuple(sorted(dead)))
@@ -628,7 +593,7 @@ class Document:
         return self._weave.unit_lines(self._index(unit))
 
     def anchor(self, line: int) -> Anchor:
-        """Return what identifies line `line` of the text, from 1; if no edit inserted it, an anchor that finds nothing.
+        """Return what identifies line `line` of the text, from 1.
 
         Raises ValueError if the text has fewer lines.
         """
@@ -636,7 +601,7 @@ class Document:
         if index == BASE:
             return Anchor(0, 0, offset)
         unit = self._unit(index)
-        return Anchor(0, 0, MAX_INT) if unit == NO_EDIT else Anchor(unit.seq, unit.hunk, offset)
+        return Anchor(unit.seq, unit.hunk, offset)
 
     def line_of(self, anchor: Anchor) -> tuple[int, bool] | None:
         """Return the number, from 1, of the line that `anchor` identifies, and whether the text shows it.
@@ -693,7 +658,7 @@ class Document:
 
     def _unit(self, index: int) -> Unit:
         at = bisect_right(self._firsts, index) - 1
-        if at < 0 or at in self._corrections:  # the text before the first edit, or a correction
+        if at < 0:
             return NO_EDIT
         return Unit(self._seqs[at], index - self._firsts[at])
 
@@ -740,22 +705,17 @@ def replayed(
     blob: Callable[[BlobId], bytes],
     after: Callable[[ReplayEdit, Document], bytes | Splice | None],
     since: Document | None = None,
-    *,
-    is_checked: bool = False,
 ) -> Document:
     """Return the document that results from `records`, in the order of the journal, applied to `since` (None: nothing).
 
     `blob`: returns the text of a state. `after`: returns the text after an edit (None: no file), or its change to the
-    text before, which the document has. `is_checked`: whether the text is compared with what each decision wrote, and
-    corrected. Raises HistoryBroken.
+    text before, which the document has. Raises HistoryBroken.
     """
     built = since
     for record in records:
         if isinstance(record, ReplayDecision):
             if built is not None:
                 built.replay(record)
-                if is_checked and built.last:  # without the expired edits, the effect of a decision is unknown
-                    built.override_text(record, blob)
             continue
         if built is None:
             built = Document.before_edit(record, None if record.before is None else blob(record.before.blob))

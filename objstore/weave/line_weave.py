@@ -62,7 +62,6 @@ class Weave:
         self._findings: dict[WeaveUnit, list[ConflictFinding]] = {}  # by unit in conflict
         self._holders: list[WeaveUnit] = []  # units with a `file_bound`
         self._displaced: set[WeaveUnit] = set()  # insertions that break a rule, or are excused from it
-        self._fixed = {BASE}  # units that are always live
         self._enders: list[WeaveUnit] = []  # units that set the final newline, in order
         self._text: bytes | None = None
         self._rendered = True  # whether `_text` is up to date
@@ -84,7 +83,7 @@ class Weave:
         """Return the complete state of the weave. Raises ValueError while there are conflicts."""
         if self._findings:
             raise ValueError("a weave is kept only when it is clean")
-        return state_of(self._order, self._units, self._enders, self._fixed)
+        return state_of(self._order, self._units, self._enders)
 
     @classmethod
     def from_state(cls, state: WeaveState) -> Self:
@@ -94,7 +93,6 @@ class Weave:
         derived = sorted({row[0] for row in (*state.flips, *state.undoes)})
         restore_derived(unit for index in derived if (unit := weave._units[index]) is not None)
         weave._holders = [unit for index, _ in state.holders if (unit := weave._units[index]) is not None]
-        weave._fixed = {UnitIndex(index) for index in state.fixed}
         weave._enders = [unit for index, *_ in state.endings if (unit := weave._units[index]) is not None]
         weave._rendered = False
         anchored = [unit for index, *_ in state.anchors if (unit := weave._units[index]) is not None]
@@ -224,7 +222,7 @@ class Weave:
             return None
         creators = (other for other in self._units if other is not None and _has_bounds(other))
         found = with_same_change(of, creators)
-        return None if found is None or found.index in self._fixed else found.index
+        return None if found is None or found.index == BASE else found.index
 
     def takers(self, unit: UnitIndex) -> list[list[UnitIndex]]:
         """Return, for each run that live `unit` inserted, the live units that delete it.
@@ -314,10 +312,10 @@ class Weave:
         """Make units live or dead; return those that are in conflict after this, among the units it affects.
 
         Units that were in conflict before and are not affected are not among them. The state changes in either case: to
-        refuse, flip the units back. Raises ValueError for a unit that is fixed, such as the base.
+        refuse, flip the units back. Raises ValueError for the base.
         """
-        if not all(live for unit, live in changes.items() if unit in self._fixed):
-            raise ValueError("what is live for good, as the text before the first edit, can't be rejected")
+        if not changes.get(BASE, True):
+            raise ValueError("the text before the first edit can't be rejected")
         units = {self._unit(index): live for index, live in changes.items()}
         flipped = [unit for unit, live in units.items() if unit.live is not live]
         if not flipped:
@@ -350,14 +348,6 @@ class Weave:
         self._recheck(concerned)
         self._rendered = False
         return [unit.index for unit in concerned if unit in self._findings]
-
-    def fix(self, units: Iterable[UnitIndex]) -> None:
-        """Make live units permanent: no recorded edit that could be rejected made them."""
-        self._fixed.update(units)
-
-    def is_fixed(self, unit: UnitIndex) -> bool:
-        """Return whether `unit` is permanently live."""
-        return unit in self._fixed
 
     def has_conflict(self, unit: UnitIndex) -> bool:
         """Return whether `unit` is in conflict."""

@@ -18,7 +18,7 @@ from objstore.text.forms import expressed, form_of, is_either_binary, lines_of, 
 from objstore.text.lines import split_lines
 from objstore.values.fastclass import value
 from objstore.weave.document import Document
-from objstore.weave.runs import WeaveUnit
+from objstore.weave.runs import BASE, WeaveUnit
 
 __all__ = ["Returning", "idle_parts", "is_telling", "lacking", "partial_text", "returning", "undecided_lines"]
 
@@ -154,7 +154,7 @@ class _Search:
             for run in self._document.weave.runs()
             if not run.lines
             for other in run.live_deleters
-            if not self._document.weave.is_fixed(other.index)
+            if other.index != BASE
         }
         if not deleters:
             return
@@ -213,7 +213,7 @@ class _Search:
             for unit in _pending(self._document)
             for run in _weave_unit(self._document, unit).inserted
             for other in run.live_deleters
-            if not self._document.weave.is_fixed(other.index)
+            if other.index != BASE
         }
         return sorted(self._document.units_at(found), reverse=True)
 

@@ -47,7 +47,6 @@ class WeaveState(NamedTuple):
     deleted_copies: Lists  # unit, the hidden copies of its deleted runs
     copies: Lists  # run, the runs that reinserted its lines
     endings: Lists  # unit, the last run when it was recorded, 1 if its newline is missing, else 0; in that order
-    fixed: list[int]  # units that are always live
     text: bytes  # of all runs, concatenated
 
 
@@ -55,11 +54,10 @@ def state_of(
     order: RunList,
     units: Sequence[WeaveUnit | None],
     enders: Sequence[WeaveUnit],
-    fixed: Iterable[UnitIndex],
 ) -> WeaveState:
     """Return the state of the weave with this order and these units (None: an idle unit).
 
-    `enders`: the units that set the final newline, in the order of recording. `fixed`: those that are always live.
+    `enders`: the units that set the final newline, in the order of recording.
     """
     blocks = order.divided()
     runs = [run for block, _ in blocks for run in block]
@@ -106,7 +104,6 @@ def state_of(
         ],
         copies=[[number, *(numbers[copy] for copy in run.copies)] for number, run in with_copies],
         endings=[[unit.index, numbers[unit.ending[0]], int(unit.ending[1])] for unit in enders],
-        fixed=sorted(fixed),
         text=b"".join([run.text for run in runs]),
     )
 

@@ -1,9 +1,8 @@
-"""Make the golden stores: of each format version, with everything that a store may hold, to be read for ever.
+"""Make a golden store: of a format version, with everything that a store may hold, to be read for ever.
 
-`python -m tests.golden.make_stores FOLDER NAME` makes one with the present version: `1`, `1-rest` with what that one
-lacks, `1-decided` with decisions of which the version that made it wrote another text than later ones make of the same
-verdicts, or `2` with what version 2 added. What is in `tests/golden/stores/` was made so once and is never made again:
-a store that a version wrote must be read by every later one. A new format version gets folders of its own.
+`python -m tests.golden.make_stores FOLDER` makes one with the present version. What is in `tests/golden/stores/` was
+made so once and is never made again: a store that a version wrote must be read by every later one. A new format version
+gets a folder of its own. What is in `tests/golden/earlier/` was written before format 1; only conversions read it.
 """
 
 import json
@@ -60,7 +59,7 @@ DEEP: Final = 40
 """Edits of one file, more than the maximal depth of deltas."""
 
 
-def make(folder: Path, name: str) -> None:
+def make(folder: Path) -> None:
     """Create a golden store in the new folder `folder`: its segments, and their expected contents."""
     vars(segments)["ROTATE_AT"] = ROTATE_AT
     with tempfile.TemporaryDirectory() as temporary:
@@ -68,22 +67,14 @@ def make(folder: Path, name: str) -> None:
         root.mkdir()
         disk = _Failing()
         with Workspace.init(root, disk) as workspace:
-            if name == "1":
-                _let_go(workspace)
-                _deep(workspace)
-                _all_sorts(workspace, root)
-                _reviewed(workspace)
-                _external(workspace, root)
-            elif name == "1-rest":
-                _deep(workspace)
-                _rest(workspace, root, disk)
-            elif name == "2":
-                _deep(workspace)
-            else:
-                _deep(workspace)
-                _decided(workspace)
-        if name == "2":
-            _talked(root, disk)
+            _let_go(workspace)
+            _deep(workspace)
+            _all_sorts(workspace, root)
+            _reviewed(workspace)
+            _external(workspace, root)
+            _rest(workspace, root, disk)
+            _decided(workspace)
+        _talked(root, disk)
         with Workspace.open(root, disk) as workspace:
             folder.mkdir(parents=True)
             (folder / SEGMENTS).mkdir()
@@ -133,7 +124,7 @@ def stored_contents(workspace: Workspace) -> dict[str, Any]:
             [view.pin.number, view.pin.title, *(blob.hex() for blob in view.pin.blobs)]
             for view in workspace.retention.pins()
         ],
-        **_since_version_2(workspace),
+        **_talk(workspace),
         "records": [view.id.hex() for view in workspace.history.records()],
         "files": {path: [state.blob.hex(), state.mode] for path, state in workspace.history.files_at().items()},
         "blobs": {blob.hex(): _size(workspace, blob) for blob in workspace.history.blobs()},
@@ -142,7 +133,7 @@ def stored_contents(workspace: Workspace) -> dict[str, Any]:
 
 
 def _besides(edit: Edit) -> dict[str, Any]:
-    """Return what few edits have, and those of the first golden store don't."""
+    """Return what few edits have."""
     found: dict[str, Any] = {}
     if edit.amends is not None:
         found["amends"] = edit.amends
@@ -156,8 +147,8 @@ def _besides(edit: Edit) -> dict[str, Any]:
     return found
 
 
-def _since_version_2(workspace: Workspace) -> dict[str, Any]:
-    """Return what stores of version 1 don't have."""
+def _talk(workspace: Workspace) -> dict[str, Any]:
+    """Return what few stores have: turns, comments, owners, commits and settings."""
     records = [view.record for view in workspace.history.records()]
     found: dict[str, Any] = {
         "sessions": [
@@ -272,7 +263,7 @@ class _Failing(Disk):
 
 
 def _rest(workspace: Workspace, root: Path, disk: _Failing) -> None:
-    """Write what the first one lacks: a void, a long delta, an amendment, markers, a reset, a link, a pinned blob."""
+    """Write a void, a long delta, an amendment, markers, a reset, a link, a pinned blob."""
     lines = [b"%d: a line of its own, and nothing like the others\n" % (at * 7919) for at in range(40)]
     _write(workspace, ("long.txt", b"".join(lines)))
     _write(workspace, ("long.txt", b"".join([*lines[:20], *lines[20:30] * 3, *lines[30:]])))  # worth compressing
@@ -324,7 +315,7 @@ def _decided(workspace: Workspace) -> None:
 
 
 def _talked(root: Path, disk: Disk) -> None:
-    """Write what version 2 added: turns, comments and their marks, a setting, git's changes, claims, new origins."""
+    """Write turns, comments and their marks, a setting, git's changes, claims, further origins."""
     turns = [
         TurnInfo(session="run", began=1_000_000, prompt="Write a list", client="golden", model="none"),
         TurnInfo(session="run", began=2_000_000, prompt="Make it longer", client="golden", model="none"),
@@ -423,4 +414,4 @@ def _found(journal: Journal, root: Path, path: str, content: bytes, info: CallIn
 
 
 if __name__ == "__main__":
-    make(Path(sys.argv[1]), sys.argv[2])
+    make(Path(sys.argv[1]))

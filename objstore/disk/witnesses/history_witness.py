@@ -14,12 +14,13 @@ from typing import Final
 from objstore.disk.fs.reserved_names import LOG_NAME, STORE_NAME
 from objstore.disk.fs.store_owner import user_state_folder
 from objstore.model.ids import blob_id
-from objstore.values.fastclass import NamedTuple, value
+from objstore.values.fastclass import NamedTuple, replace, value
 
 __all__ = [
     "HistorySize",
     "LostHistory",
     "acknowledge_loss",
+    "forget_newest",
     "is_first_mention",
     "lost_above",
     "note_history",
@@ -112,6 +113,13 @@ def acknowledge_loss(root: str, now: Callable[[], HistorySize]) -> None:
     store = _store_id(root)
     if store and _read(_path(root)) is not None:
         _write(_witness(root, store, now(), ()))
+
+
+def forget_newest(root: str) -> None:
+    """Forget the id of the newest edit: the records of the same history are to be written again, with other ids."""
+    known = _read(_path(root))
+    if known is not None and known.store == _store_id(root):
+        _write(replace(known, newest=""))
 
 
 def is_first_mention(lost: LostHistory) -> bool:

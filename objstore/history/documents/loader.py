@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from objstore.disk.fs.nofollow import open_store_folder, read_store_file, write_derived_file
 from objstore.disk.fs.reserved_names import FAILED_NAME, NET_CACHE_NAME, SEEN_NAME, STORE_NAME
 from objstore.history.documents.state_reader import StateReader, records_of
-from objstore.model.basic_types import DocumentId, FileState, Seq, Unit, settable_state
+from objstore.model.basic_types import DocumentId, FileState, Seq, settable_state
 from objstore.model.ids import HASH_SIZE, RecordId, blob_id
 from objstore.model.large_file_placeholder import blob_of_text, is_placeholder
 from objstore.model.records import Expiry
 from objstore.model.replay_records import ReplayDecision, ReplayEdit
 from objstore.storage.transaction.journal import Journal
-from objstore.text.diff import diff_lines
-from objstore.text.forms import TextForm, form_of, is_either_binary, lines_of
+from objstore.text.forms import TextForm, form_of
 from objstore.values.errors import CasError, HistoryBroken, StoreDamaged, StoreLinked, StoreNotRegular
 from objstore.weave.document import Document, DocumentState, DocumentVersion, replayed
 from objstore.weave.line_weave import Weave
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 __all__ = [
     "cache_documents",
     "cached_document_differs",
-    "decisions_differing_on_replay",
     "delete_cached_document",
     "delete_cached_documents",
     "load_document",
@@ -52,7 +50,7 @@ _MOST_OLD: Final = 200_000
 _objects_since_collection = 0
 """Objects that replays created since the last full garbage collection."""
 
-_MAGIC: Final = b"casweavB"
+_MAGIC: Final = b"casweavC"
 """The start of a cached state; its last letter changes with the format, and with what a replay links."""
 
 _FILE_PREFIX: Final = "weave-"
@@ -87,7 +85,7 @@ class _Position(NamedTuple):
 def load_document(journal: Journal, document: DocumentId, *, ignore_cache: bool = False) -> Document:
     """Return the document, replayed from the journal and checked against its tip. Raises HistoryBroken.
 
-    `ignore_cache`: replay from the first edit, and compare the text after each decision with what that wrote.
+    `ignore_cache`: replay from the first edit that has not expired, and cache nothing.
     """
     # One read transaction: otherwise records that another process adds meanwhile would be in the tip only.
     with _without_collecting(), journal.store.index.still():
@@ -103,8 +101,8 @@ def _loaded(journal: Journal, document: DocumentId, *, ignore_cache: bool) -> Do
     beginning = _Position(0, RecordId(b""), 0, None)
     # If the unhashed states don't end in the recorded one, the next attempt finds the wrong one by its hash.
     with suppress(HistoryBroken):
-        return _replayed_since(journal, document, None, beginning, is_hashed=False, is_checked=ignore_cache)
-    return _replayed_since(journal, document, None, beginning, is_hashed=True, is_checked=True)
+        return _replayed_since(journal, document, None, beginning, is_hashed=False, keep=not ignore_cache)
+    return _replayed_since(journal, document, None, beginning, is_hashed=True, keep=not ignore_cache)
 
 
 def load_past(journal: Journal, document: DocumentId, seq: Seq, *, before: bool) -> Document:
@@ -142,47 +140,6 @@ def cached_document_differs(journal: Journal, document: DocumentId) -> bool:
     return (followed.statuses(), followed.blame()) != (replayed_again.statuses(), replayed_again.blame())
 
 
-def decisions_differing_on_replay(journal: Journal, document: DocumentId) -> tuple[int, ...]:
-    """Return the numbers of the decisions on a document that wrote another text than they would write now.
-
-    Older versions could reject equal lines elsewhere along with the rejected ones. So every change that was recorded by
-    comparison is compared again with the present diff, and each decision is made again. Raises HistoryBroken.
-    """
-    store, built = journal.store, None
-    records = [record for record, _, _ in records_of(store, document)]
-    if not any(isinstance(record, ReplayDecision) and document in record.written for record in records):
-        return ()
-    regrouped: dict[Seq, int] = {}  # edits that have another number of hunks now -> their units
-    for record in records:
-        if isinstance(record, ReplayEdit):
-            before, after = (
-                None if state is None else store.text(state.blob) for state in (record.before, record.after)
-            )
-            edit = record
-            if before is not None and after is not None and not (record.is_meant or _is_binary(record, before, after)):
-                old, new = map(lines_of, (before, after), record.forms)
-                edit = record._replace(hunks=diff_lines(old, new))
-            if len(edit.hunks) != len(record.hunks):
-                regrouped[record.seq] = 1 + len(edit.hunks)
-            built = built or Document.before_edit(record, before)
-            built.add(edit, after)
-        elif built is not None:
-            verdicts = record.of_edits([edit.seq for edit in records if isinstance(edit, ReplayEdit)])
-            for seq in regrouped.keys() & {unit.seq for unit in verdicts}:
-                statuses = {status for unit, status in verdicts.items() if unit.seq == seq}
-                if len(statuses) > 1:
-                    return built.corrected  # its hunks were decided one by one, and they differ now
-                verdicts = {unit: status for unit, status in verdicts.items() if unit.seq != seq}
-                verdicts |= {Unit(seq, hunk): status for status in statuses for hunk in range(regrouped[seq])}
-            built.replay(record.with_verdicts(verdicts))
-            built.override_text(record, store.text)
-    return () if built is None else built.corrected
-
-
-def _is_binary(edit: ReplayEdit, before: bytes, after: bytes) -> bool:
-    return is_either_binary(*map(lines_of, (before, after), edit.forms))
-
-
 def cache_documents(journal: Journal) -> None:
     """Cache every document of which many records would otherwise be replayed the next time. Raises HistoryBroken."""
     for document in journal.store.index.edits.long_documents(_CACHE_AFTER):
@@ -196,12 +153,11 @@ def _replayed_since(
     position: _Position,
     *,
     is_hashed: bool,
-    is_checked: bool = False,
+    keep: bool = True,
 ) -> Document:
     """Return the document after all records since `position`, where it was `since`.
 
-    `is_hashed`: whether each state, not only the last one, is checked against its hash. `is_checked`: whether the text
-    after each decision is compared with what the decision wrote.
+    `is_hashed`: whether each state, not only the last one, is checked against its hash. `keep`: whether to cache it.
     """
     store = journal.store
     records: list[ReplayEdit | ReplayDecision] = []
@@ -219,9 +175,9 @@ def _replayed_since(
     if since is None and store.index.history.oldest_edit(document) is None:
         since = _without_edits(journal, document)
     states = StateReader(store, {} if is_hashed else places)
-    loaded = replayed(records, document, store.text, states.after, since, is_checked=is_checked)
+    loaded = replayed(records, document, store.text, states.after, since)
     _check(journal, loaded)
-    if not is_checked and sum(map(_weight, records)) >= _CACHE_AFTER:  # a check only reads
+    if keep and sum(map(_weight, records)) >= _CACHE_AFTER:
         _cache(journal, loaded, _Position(*edit, *decision))
     return loaded
 

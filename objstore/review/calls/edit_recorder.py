@@ -43,9 +43,11 @@ __all__ = [
     "Recorder",
     "Version",
     "earliest_of",
+    "edit_hunks",
     "external_change",
     "external_changes",
     "is_unknown",
+    "line_counts",
     "made_at",
     "new_conversation",
     "version_of",
@@ -150,8 +152,8 @@ class Recorder:
         elif before is None:
             notes = {**notes, **dict(self._notes_of_new(change.path))}
         forms = self._forms_of(document, before, after)
-        hunks, newline = _hunks(before, after, change.hunks, affixes, forms)
-        added, removed = _line_counts(before, after, hunks, forms)
+        hunks, newline = edit_hunks(before, after, change.hunks, affixes, forms)
+        added, removed = line_counts(before, after, hunks, forms)
         status = Status.PENDING if self._needs_review(change) else Status.ACCEPTED
         if status is Status.PENDING and self._is_accepted_by_policy(change):
             status, notes = Status.ACCEPTED, {**notes, ACCEPTED_BY: "review.accept"}
@@ -209,7 +211,7 @@ class Recorder:
                 known = load_document(self._journal, document).form
             except DAMAGE:
                 known = TextForm.PLAIN
-        # Earlier versions of this program counted the lines of the bytes.
+        # In a store that was converted, the document may have the lines of the bytes.
         return known, forms[1]
 
     def _notes_of_new(self, path: bytes) -> Iterator[tuple[str, str]]:
@@ -325,7 +327,7 @@ class Recorder:
         from objstore.history.documents.marked_text import marker_edit_around
 
         forms = self._forms_of(change.document, change.before, change.after)
-        hunks, _ = _hunks(change.before, change.after, None, None, forms)
+        hunks, _ = edit_hunks(change.before, change.after, None, None, forms)
         lines = lines_of(change.before.content, forms[0])
         return replace(change, amends=marker_edit_around(self._store, change.document, lines, hunks))
 
@@ -450,7 +452,7 @@ def _affixes(before: bytes, after: bytes, hunks: Sequence[Hunk] | None) -> Affix
     return common_affixes(before, after) if known is None else known.shared
 
 
-def _hunks(
+def edit_hunks(
     before: Version | None,
     after: Version | None,
     known: Sequence[Hunk] | None,
@@ -474,7 +476,7 @@ def _hunks(
     return hunks, not ends_inside
 
 
-def _line_counts(
+def line_counts(
     before: Version | None, after: Version | None, hunks: Sequence[Hunk], forms: tuple[TextForm, TextForm]
 ) -> tuple[int, int]:
     """Return how many lines an edit adds and removes: none if a state is binary, because its lines mean nothing."""

@@ -155,7 +155,7 @@ def _merge_replay(store: Store, loaded: Document, external: Sequence[Edit], load
     Raises BlobMissing.
     """
     first = loaded.first_ever_rejected()
-    if first is None or loaded.corrected or loaded.is_large or loaded.count_since(first) > _MOST_EDITS:
+    if first is None or loaded.is_large or loaded.count_since(first) > _MOST_EDITS:
         return None
     found = records_of(store, loaded.id, after_edit=first - 1, after_decision=store.index.numbers.next_decision())
     edits: list[_Edit] = [record for record, _, _ in found if isinstance(record, ReplayEdit) and loaded.has(record.seq)]

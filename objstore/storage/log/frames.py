@@ -14,7 +14,7 @@ from typing import Final, NewType, TypeAlias
 
 from blake3 import blake3
 
-from objstore.values.errors import FormatTooNew, StoreDamaged
+from objstore.values.errors import FormatTooNew, FormatTooOld, StoreDamaged
 from objstore.values.fastclass import NamedTuple, replace, value
 
 __all__ = [
@@ -45,8 +45,8 @@ __all__ = [
     "unverified_frames",
 ]
 
-FORMAT_VERSION: Final = 2
-"""Version of the segments that this program writes. It reads every lower one, and appends to none of them."""
+FORMAT_VERSION: Final = 1
+"""Version of the segments that this program reads and writes."""
 
 MARKER: Final = b"\xf5\xca\x5e\xfa"
 """The first bytes of every frame. 0xf5 and 0xfa occur in no UTF-8 text."""
@@ -54,7 +54,10 @@ MARKER: Final = b"\xf5\xca\x5e\xfa"
 MAX_PAYLOAD: Final = 1 << 32
 """Longest payload; a longer one is damage, and is rejected before memory is allocated."""
 
-_MAGIC: Final = b"\x89CASLOG\n"
+_MAGIC: Final = b"\x89EDLOG\r\n"
+_EARLIER_MAGIC: Final = b"\x89CASLOG\n"
+"""The first bytes of a segment that a version before format 1 wrote. The rest of its header is as today."""
+
 _SEGMENT_HEADER: Final = Struct("<8sH6x16sQQ")
 _FRAME_HEADER: Final = Struct("<4sBBHQ")
 _CHECKSUM_SIZE: Final = 16
@@ -115,13 +118,15 @@ class SegmentHeader:
         """Return the header at the start of `content`.
 
         `segment` is the number in the file's name; None: the number is unknown, so any is right. Raises StoreDamaged,
-        or FormatTooNew.
+        FormatTooNew or FormatTooOld.
         """
         fields = bytes(content[: _SEGMENT_HEADER.size])
         checksum = bytes(content[_SEGMENT_HEADER.size : SEGMENT_HEADER_SIZE])
         if len(checksum) != _CHECKSUM_SIZE or blake3(fields).digest(_CHECKSUM_SIZE) != checksum:
             raise StoreDamaged(segment or 0, 0, "the segment's header is damaged")
         magic, version, store, number, created = _SEGMENT_HEADER.unpack(fields)
+        if magic == _EARLIER_MAGIC:
+            raise FormatTooOld
         if magic != _MAGIC:
             raise StoreDamaged(segment or 0, 0, "the file is not a segment")
         if version > FORMAT_VERSION:

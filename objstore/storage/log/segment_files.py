@@ -84,14 +84,16 @@ class SegmentFiles:
     """The files of one log's segments, open for reading; a process keeps the newest generation of each one open."""
 
     def __init__(self, folder: str, disk: Disk) -> None:
-        """Open the segments in `folder`. Raises NotAWorkspace, StoreLinked, StoreDamaged or FormatTooNew."""
+        """Open the segments in `folder`.
+
+        Raises NotAWorkspace, StoreLinked, StoreDamaged, FormatTooNew or FormatTooOld.
+        """
         self._folder: Final = folder
         self._disk: Final = disk
         self._generations: dict[int, int] = {}  # the newest of each segment, as of the last listing
         self._rewritten: dict[int, int] = {}  # those of them that are not 0
         self._listed_at = _NEVER  # the folder's times at that listing
         self._descriptors: dict[tuple[int, int], int] = {}  # by segment and generation
-        self._versions: dict[tuple[int, int], int] = {}  # format versions, by segment and generation
         try:
             self._found: Final = os.lstat(folder)
         except (FileNotFoundError, NotADirectoryError) as error:
@@ -128,12 +130,6 @@ class SegmentFiles:
     def size(self, segment: int) -> int:
         """Return the size of the segment's newest generation in bytes."""
         return os.fstat(self.descriptor(segment, self.generation(segment))).st_size
-
-    def version(self, segment: int) -> int:
-        """Return the format version of the segment's newest generation."""
-        newest = segment, self._generations.get(segment, 0)
-        self.descriptor(*newest)
-        return self._versions[newest]
 
     def exists(self, segment: int) -> bool:
         """Return whether a segment has this number."""
@@ -260,7 +256,6 @@ class SegmentFiles:
     def prepare(self, segment: int, pieces: Iterator[bytes]) -> str:
         """Write a segment's next generation from its frames, durably, under a temporary name; return its path.
 
-        It has the present format version, whichever the segment had: every older record has the same bytes in it.
         Raises DiskFull and DiskFailed, and then leaves no file behind.
         """
         path = self.path(segment, self._generations[segment] + 1) + _PREPARED
@@ -373,7 +368,6 @@ class SegmentFiles:
             os.close(fd)
             raise
         self._descriptors[segment, generation] = fd
-        self._versions[segment, generation] = header.version
         if len(self._descriptors) % _MANY_FILES == 0:
             _allow_files(_LOGS_PER_PROCESS * (len(self._descriptors) + _MANY_FILES))
         return header

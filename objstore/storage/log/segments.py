@@ -13,7 +13,6 @@ from typing import Final
 from objstore.disk.fs.disk import Disk
 from objstore.disk.fs.nofollow import open_store_file
 from objstore.storage.log.frames import (
-    FORMAT_VERSION,
     SEGMENT_HEADER_SIZE,
     WRONG_CHECKSUM,
     Frame,
@@ -64,7 +63,7 @@ class Log:
     """
 
     def __init__(self, folder: str, disk: Disk) -> None:
-        """Open the log in `folder`. Raises NotAWorkspace, StoreDamaged or FormatTooNew."""
+        """Open the log in `folder`. Raises NotAWorkspace, StoreDamaged, FormatTooNew or FormatTooOld."""
         self.files: Final = SegmentFiles(folder, disk)
         self.store: Final = self.files.store
         self.key: Final = self.files.key
@@ -257,8 +256,7 @@ class Log:
         """
         self._require_writable()
         self.files.require_in_place()
-        is_full = end.offset >= ROTATE_AT or self._empty_segment == end.segment + 1
-        if is_full or self.files.version(end.segment) < FORMAT_VERSION:
+        if end.offset >= ROTATE_AT or self._empty_segment == end.segment + 1:
             end = self._rotate(end.segment)
         elif end.offset == SEGMENT_HEADER_SIZE and end != self.first:
             # The writer that created the segment may have died before its name was durable.
@@ -314,8 +312,6 @@ class Log:
         except FileExistsError:
             # A writer that died here left the file, and repair_tail emptied it; but its name may not be durable.
             self.files.sync_names()
-            if self.files.version(full + 1) < FORMAT_VERSION:
-                return self._rotate(full + 1)  # an older program left it, and nothing is appended to its version
         return Place(full + 1, SEGMENT_HEADER_SIZE)
 
     def _last_group(self, start: Place) -> Group | None:

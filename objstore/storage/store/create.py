@@ -15,6 +15,7 @@ from objstore.storage.store.object_store import create_store
 from objstore.values.errors import FileExists, StoreLinked, StoreNotRegular, StorePlaceTaken
 
 __all__ = [
+    "PROOF",
     "create_workspace",
     "creation_folder_name",
     "discard_creation_folder",
@@ -33,10 +34,10 @@ _CREATION_PREFIX: Final = f"{STORE_NAME}."
 _CREATION_DIGITS: Final = 16
 _HEX: Final = "0123456789abcdef"
 
-_PROOF: Final = "making"
+PROOF: Final = "making"
 """Name of the file that proves that a folder is a creation folder: it holds the folder's name."""
 
-_LONGEST_PROOF: Final = 256
+_LONGESTPROOF: Final = 256
 _OWN_MODE: Final = 0o700
 
 _EVERYTHING: Final = b"*\n"
@@ -120,7 +121,7 @@ def move_created(source: str, target: str, name: str, disk: Disk) -> None:
 def finish_creation(root: str, disk: Disk) -> None:
     """Remove the proof that the store in `root` was created in a creation folder."""
     with suppress(FileNotFoundError):
-        disk.remove_store_file(os.path.join(root, STORE_NAME, _PROOF))
+        disk.remove_store_file(os.path.join(root, STORE_NAME, PROOF))
 
 
 def creation_folder_name() -> str:
@@ -161,13 +162,13 @@ def _is_leftover(path: str) -> bool:
     name = os.path.basename(path).encode()
     for store in (path, os.path.join(path, STORE_NAME)):
         with suppress(OSError, StoreLinked, StoreNotRegular):
-            if name in read_store_file(os.path.join(store, _PROOF), _LONGEST_PROOF).splitlines():
+            if name in read_store_file(os.path.join(store, PROOF), _LONGESTPROOF).splitlines():
                 return True
         with suppress(OSError, StoreLinked, StoreNotRegular):
             # An unfinished proof has digits after its name, and is the only file.
             inner = os.listdir(store)
-            if len(names) == len(inner) == 1 and inner[0].startswith(f"{_PROOF}."):
-                part = read_store_file(os.path.join(store, inner[0]), _LONGEST_PROOF)
+            if len(names) == len(inner) == 1 and inner[0].startswith(f"{PROOF}."):
+                part = read_store_file(os.path.join(store, inner[0]), _LONGESTPROOF)
                 if name.startswith(part) or part.startswith(name + b"\n"):
                     return True
     # The folder of an import or a salvage, in which the store itself was still being created.
@@ -180,9 +181,7 @@ def _is_leftover(path: str) -> bool:
 def write_creation_proof(store: str, making: str, disk: Disk) -> None:
     """Write the file that proves that `making`, and a creation folder around it, were made for the store in `store`."""
     names = [os.path.basename(path) for path in (making, os.path.dirname(making))]
-    disk.create(
-        os.path.join(store, _PROOF), "".join(f"{name}\n" for name in filter(is_creation_folder, names)).encode()
-    )
+    disk.create(os.path.join(store, PROOF), "".join(f"{name}\n" for name in filter(is_creation_folder, names)).encode())
 
 
 def discard_creation_folder(path: str, disk: Disk) -> None:

@@ -93,7 +93,7 @@ class Store:
 
         `progress`: of a rebuild of the index now.
 
-        Raises NotAWorkspace, StoreDamaged, StoreReplaced, DiskFailed or FormatTooNew.
+        Raises NotAWorkspace, StoreDamaged, StoreReplaced, DiskFailed, FormatTooNew or FormatTooOld.
         """
         if not is_folder(os.path.join(folder, LOG_NAME)):
             raise NotAWorkspace(os.path.dirname(folder))

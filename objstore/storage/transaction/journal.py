@@ -107,7 +107,8 @@ class Journal:
     def __init__(self, root: str, disk: Disk, *, is_real: bool = False, progress: Progress = ignore_progress) -> None:
         """Open the workspace. `is_real`: as of a Tree. `progress`: is called with the progress of long work.
 
-        Raises NotAWorkspace, PermissionRefused, StoreLinked, StoreDamaged, FormatTooNew, StoreReplaced, and as Tree.
+        Raises NotAWorkspace, PermissionRefused, StoreLinked, StoreDamaged, FormatTooNew, FormatTooOld, StoreReplaced,
+        and as Tree.
         """
         refuse_others_store(root)
         self.disk: Final = disk

@@ -20,7 +20,6 @@ from objstore.disk.fs.nofollow import refuse_links
 from objstore.disk.fs.reserved_names import INDEX_NAME, LOG_NAME, STORE_NAME
 from objstore.history.documents.loader import (
     cached_document_differs,
-    decisions_differing_on_replay,
     delete_cached_document,
 )
 from objstore.history.snapshot_check import UnreadablePart, unreadable_parts
@@ -90,7 +89,6 @@ class Advice(Enum):
     ACCEPT_ID = auto()  # salvage with the id that the segments have
     NEW_STORE = auto()
     SEE_CHANGES = auto()  # files that differ from their recorded states
-    SEE_STATES = auto()  # what a decision changed
 
 
 @value
@@ -118,7 +116,6 @@ class Note:
 
     what: str
     advice: Advice = Advice.NOTHING
-    states: tuple[str, ...] = ()  # the hashes of those to look at
 
 
 @value
@@ -148,7 +145,8 @@ def check_store(
     `quick`: don't decode blobs or replay documents; the checksums of frames are verified all the same. `since`: where a
     group ends, up to which the log was checked before, and so is not read again; of the documents, those are replayed
     of which something follows (None: everything is checked). What is counted follows that, too.
-    Raises NotAWorkspace, StoreLinked and FormatTooNew, and DiskFull if the check needs space that the disk has not.
+    Raises NotAWorkspace, StoreLinked, FormatTooNew, FormatTooOld, and DiskFull if the check needs space that the disk
+    has not.
     """
     checking = _Checking(find_root(start), quick=quick, since=since, progress=progress or ignore_progress)
     checking.run()
@@ -546,16 +544,11 @@ class _Checking:
         # All documents in one state of the index: another process may record an edit between two reads.
         with journal.store.index.still():
             tips = self._checked_tips(journal.store)
-            files = journal.store.log.files
-            # The versions that decided differently wrote format version 1.
-            is_old = any(files.version(number) == 1 for number in files.numbers())
             for done, tip in enumerate(tips):
                 self._progress("documents", done, len(tips))
                 try:
                     if cached_document_differs(journal, tip.document):
                         self._wrong_cache(os.fsdecode(tip.path))
-                    if is_old:
-                        self._note_differing_decisions(journal, tip)
                 except StoreError as error:
                     path = os.fsdecode(tip.path)
                     self._fault(
@@ -590,24 +583,6 @@ class _Checking:
                     case _:
                         pass  # no replay reads it
         return documents.tips_of(changed)
-
-    def _note_differing_decisions(self, journal: Journal, tip: Tip) -> None:
-        """Note the decisions that an older version carried out differently than this one would."""
-        for number in decisions_differing_on_replay(journal, tip.document):
-            place = journal.store.index.decisions.place(number)
-            record = None if place is None else journal.store.record(place)[0]
-            if not isinstance(record, Decision):
-                continue
-            edits = _listed(tuple(sorted({int(unit.seq) for unit, _ in record.verdicts})))
-            written = next(written for written in record.written if written.document == tip.document)
-            states = [state.blob.hex()[:_HASH_SHOWN] for state in (written.before, written.after) if state is not None]
-            self._note(
-                f"{os.fsdecode(tip.path)}: decision {number} ({record.action.value} of {edits}) wrote a different "
-                "text than this version would. Older versions could change equal lines too, or lose a change of the "
-                "final newline.",
-                Advice.SEE_STATES,
-                states=tuple(states),
-            )
 
     def _wrong_cache(self, path: str) -> None:
         self._fault(
@@ -650,8 +625,8 @@ class _Checking:
             )
         )
 
-    def _note(self, what: str, advice: Advice = Advice.NOTHING, *, states: tuple[str, ...] = ()) -> None:
-        self._notes.append(Note(what=what, advice=advice, states=states))
+    def _note(self, what: str, advice: Advice = Advice.NOTHING) -> None:
+        self._notes.append(Note(what=what, advice=advice))
 
 
 def _edits_before(records: list[ScannedRecord]) -> int:

@@ -36,7 +36,7 @@ from objstore.upkeep.remote.heads import PIECE
 from objstore.upkeep.remote.keys import object_key, store_of
 from objstore.upkeep.remote.waiting import in_parallel
 from objstore.upkeep.transfer.import_export import checked_store, import_store, new_folder
-from objstore.values.errors import CasError, DiskFull, StoreDamaged
+from objstore.values.errors import CasError, DiskFull, FormatTooOld, StoreDamaged
 from objstore.values.fastclass import value
 from objstore.values.request_errors import BundleRefused, RemoteRefused
 
@@ -330,6 +330,10 @@ def _refusing(bucket: Bucket, head: Head, incoming: str, disk: Disk) -> Iterator
     """Translate the refusal of an import; what was fetched is removed, so that the next try begins again."""
     try:
         yield
+    except FormatTooOld as error:
+        _discard(incoming, disk)
+        why = "was pushed by an early version of editledger, before format 1: it has to be converted, and pushed again"
+        raise RemoteRefused(bucket.url, f"the store {head.lane} {why}") from error
     except (BundleRefused, StoreDamaged) as error:
         _discard(incoming, disk)
         why = "is damaged"

@@ -21,7 +21,7 @@ from objstore.model.ids import HASH_SIZE, RecordId, record_id
 from objstore.storage.log.frames import FRAME_HEADER_SIZE, SEGMENT_HEADER_SIZE, FrameKind, RawFrame, SegmentHeader
 from objstore.storage.log.segment_files import GENERATION, Place, segment_name
 from objstore.storage.log.segments import Log
-from objstore.values.errors import FormatTooNew, RecordInvalid, StoreDamaged
+from objstore.values.errors import FormatTooNew, FormatTooOld, RecordInvalid, StoreDamaged
 from objstore.values.fastclass import value
 from objstore.values.request_errors import BundleRefused
 
@@ -75,7 +75,7 @@ def bundle_pieces(log: Log, end: Place, progress: Progress | None = None) -> Ite
 def unpack_bundle(path: str, folder: str, disk: Disk) -> None:
     """Write the segments of the bundle at `path` into the empty `folder`, with the names that a log uses.
 
-    Raises BundleRefused, FormatTooNew, and what the disk raises.
+    Raises BundleRefused, FormatTooNew, FormatTooOld, and what the disk raises.
     """
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -153,9 +153,11 @@ def _opened(fd: int) -> Bundle:
 
 
 def _require_number(header: bytes, expected: int) -> None:
-    """Raise BundleRefused unless a segment begins with a header that has this number."""
+    """Raise BundleRefused unless a segment begins with a header that has this number; FormatTooOld as that says."""
     try:
         number = SegmentHeader.decode(header, segment=None).number
+    except FormatTooOld:
+        raise FormatTooOld(is_bundle=True) from None
     except StoreDamaged as error:
         raise BundleRefused(error.reason) from error
     if number != expected:

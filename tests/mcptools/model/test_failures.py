@@ -95,6 +95,10 @@ def test_damage_has_a_hint_for_the_person(error: objstore.CasError) -> None:
     assert "`cas fsck`" in failure_of(error, "/ws/a/b").hint
 
 
+def test_a_store_of_an_early_version_has_a_hint_for_the_person() -> None:
+    assert "`cas store convert`" in failure_of(objstore.FormatTooOld(), "/ws/a/b").hint
+
+
 def test_error_of_a_call_with_two_paths_names_the_failing_one() -> None:
     failure = failure_of(objstore.FileExists("c/d"), "/ws/a/b", "/ws/c/d")
     assert str(failure) == "Already exists: /ws/c/d"

@@ -32,7 +32,7 @@ from objstore import (
 from objstore.disk.fs.disk import Disk
 from objstore.history.documents.loader import load_document
 from objstore.model.basic_types import DocumentId
-from objstore.model.replay_records import ReplayEdit, replay_decision
+from objstore.model.replay_records import ReplayEdit
 from objstore.model.results import EXTERNAL_CALL
 from objstore.review.calls.edit_recorder import Change, Recorder, Version
 from objstore.storage.log.blob_codec import Base, encode_blob
@@ -354,19 +354,6 @@ def test_an_edit_at_another_path_breaks_the_history() -> None:
             document.add(created._replace(seq=Seq(2), path=path, source=source, before=state), TEN)
     document.add(created._replace(seq=Seq(2), path=b"b", source=b"a", before=state), TEN)
     assert document.version().path == b"b"
-
-
-def test_text_of_edits_by_older_versions_is_replayed() -> None:
-    document = Document.before_edit(CREATED, None)
-    document.add(CREATED, TEN)
-    for number, written in enumerate((None, TEN), 1):
-        name = None if written is None else blob_id(written)
-        decision = replay_decision({"number": number, "action": "accept", "verdicts": []})._replace(
-            written={CREATED.document: name}
-        )
-        document.override_text(decision, lambda _: TEN)
-        assert document.text() == written
-    assert document.corrected == (1, 2)
 
 
 def test_a_state_with_other_bytes_than_its_name_is_detected(scene: Scene) -> None:

@@ -637,7 +637,6 @@ def test_void_of_the_first_edit_of_an_existing_file_leaves_no_document(forger: F
 
 @pytest.mark.parametrize("comes", ["before", "after"])
 def test_voided_and_expired_edit_is_released_once(forger: Forger, tmp_path: Path, comes: str) -> None:
-    # An older version also recorded an expiry of voided edits.
     kept, other = create(1), create(2)
     void = Void(time=1, edits=(Seq(2),), decision=0, reason="")
     expiry = Expiry(time=1, edits=ranges_of([2]), reason="", who="")
@@ -669,8 +668,7 @@ def test_index_has_the_units_of_each_decision_on_single_hunks(tmp_path: Path) ->
     assert [sum(reason.encode() in column for column in decided) for reason in reasons] == [1] * 40
 
 
-def test_undo_and_redo_of_older_versions_restore_every_reason(forger: Forger, tmp_path: Path) -> None:
-    # Older versions did not name units that were decided again without a change of status.
+def test_undo_and_redo_restore_every_reason_whether_they_name_the_unit_or_not(forger: Forger, tmp_path: Path) -> None:
     one, two = (Unit(Seq(seq), 0) for seq in (1, 2))
     first = _decision(1, Action.REJECT, {one: Status.REJECTED}, reason="first")
     second = _decision(2, Action.REJECT, {one: Status.REJECTED, two: Status.REJECTED}, reason="second")
@@ -705,7 +703,7 @@ def test_void_of_an_undo_restores_the_status_of_each_hunk(forger: Forger, tmp_pa
     whole, hunk = (Unit(Seq(2), number) for number in (0, 1))
     accepted = _decision(1, Action.ACCEPT, {whole: Status.ACCEPTED})
     aside = _decision(2, Action.ACCEPT, {whole: Status.ACCEPTED, hunk: Status.REJECTED}, reason="second")
-    undo = _decision(3, Action.UNDO, {hunk: Status.PENDING}, takes_back=2)  # older versions named no more
+    undo = _decision(3, Action.UNDO, {hunk: Status.PENDING}, takes_back=2)  # it need not name more
     void = Void(time=1, edits=(), decision=3, reason="")
     records: list[Record] = [before, change, accepted, aside, undo, void]
     found = []

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -515,74 +515,6 @@ def test_a_log_of_a_newer_format_is_reported_as_such(folder: Path) -> None:
     of_version(FORMAT_VERSION + 1, segment(folder))
     with pytest.raises(FormatTooNew):
         Log(str(folder), Disk())
-
-
-def test_a_group_after_a_segment_of_an_older_version_begins_a_new_segment(folder: Path) -> None:
-    fill(folder, GROUPS[:1])
-    of_version(1, segment(folder))
-    before = segment(folder).read_bytes()
-    fill(folder, GROUPS[1:])
-    assert segment(folder).read_bytes() == before
-    assert versions(folder) == [1, FORMAT_VERSION]
-    assert read(folder) == GROUPS
-
-
-def test_a_store_of_an_older_version_without_a_group_goes_on_in_a_new_segment(folder: Path) -> None:
-    of_version(1, segment(folder))
-    fill(folder, GROUPS)
-    assert versions(folder) == [1, FORMAT_VERSION]
-    assert read(folder) == GROUPS
-
-
-def test_an_empty_segment_that_an_older_version_left_is_not_appended_to(folder: Path) -> None:
-    fill(folder, GROUPS[:1])
-    with closing(Log(str(folder), Disk())) as log:
-        log.seal(end_of(log))
-    for number in (1, 2):
-        of_version(1, segment(folder, number))
-    fill(folder, GROUPS[1:])
-    assert versions(folder) == [1, 1, FORMAT_VERSION]
-    assert read(folder) == GROUPS
-
-
-def test_an_unfinished_group_in_a_segment_of_an_older_version_is_cut_off(folder: Path) -> None:
-    fill(folder, GROUPS[:2])
-    of_version(1, segment(folder))
-    whole = segment(folder).read_bytes()
-    segment(folder).write_bytes(whole + b"\xf5\xca\x5e\xfa unfinished")
-    fill(folder, GROUPS[2:])
-    assert segment(folder).read_bytes() == whole
-    assert read(folder) == GROUPS
-
-
-@pytest.mark.parametrize("point", range(4))
-def test_a_power_cut_between_two_versions_loses_no_acknowledged_group(folder: Path, point: int) -> None:
-    fill(folder, GROUPS[:1])
-    of_version(1, segment(folder))
-    with suppress(PowerCut):
-        fill(folder, GROUPS[1:2], CountdownDisk(point, power_cut))
-    fill(folder, GROUPS[1:2])
-    assert read(folder)[0] == GROUPS[0]
-    assert read(folder)[-1] == GROUPS[1]
-    assert set(versions(folder)[1:]) == {FORMAT_VERSION}
-
-
-def test_a_segment_that_is_written_again_has_the_present_version(folder: Path) -> None:
-    fill(folder, GROUPS)
-    with closing(Log(str(folder), Disk())) as log:
-        log.seal(end_of(log))
-    of_version(1, segment(folder))
-    with closing(Log(str(folder), Disk())) as log:
-        log.files.adopt(log.files.prepare(1, iter([segment(folder).read_bytes()[SEGMENT_HEADER_SIZE:]])), 1)
-    with closing(Log(str(folder), Disk())) as log:
-        assert (log.files.version(1), log.files.generations()) == (FORMAT_VERSION, {1: 1})
-    segment(folder).unlink()
-    assert read(folder) == GROUPS
-
-
-def versions(folder: Path) -> list[int]:
-    with closing(Log(str(folder), Disk())) as log:
-        return [log.files.version(number) for number in log.files.numbers()]
 
 
 def test_a_log_without_segments_is_damaged_and_without_their_folder_there_is_none(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from objstore import RemoteDiverged, RemoteFailed, RemoteRefused, RemoteRolledBa
 from objstore.model.ids import HASH_SIZE
 from objstore.storage.log.segment_files import Place
 from objstore.storage.transaction.journal import Journal
-from objstore.upkeep.remote.bucket import Bucket, ObjectBucket, open_bucket
+from objstore.upkeep.remote.bucket import Bucket, ObjectBucket, claim, open_bucket
 from objstore.upkeep.remote.collect import collect
 from objstore.upkeep.remote.heads import PIECE, Head, Piece, Seen, SegmentPieces, name_of, newest_head
 from objstore.upkeep.remote.keys import Lane, head_folder, lane_of, new_lane, numbered, object_key, store_of
@@ -26,6 +26,7 @@ from objstore.values.errors import StoreDamaged
 from objstore.values.fastclass import replace
 from tests.support.buckets import CutOff, FailingBucket, memory_bucket
 from tests.support.crash_scenarios import rejected, write
+from tests.support.earlier_stores import make_earlier
 from tests.support.faulty_disk import UnsyncedDisk
 from tests.support.scene import observe_tree
 
@@ -103,6 +104,20 @@ def test_push_of_nothing_new_makes_no_head(root: Path, bucket: FailingBucket) ->
     first = pushed(root, bucket)
     again = pushed(root, bucket, first.seen)
     assert (again.is_new, again.seen) == (False, first.seen)
+
+
+def test_store_of_an_early_version_is_not_taken_from_a_bucket(
+    root: Path, tmp_path: Path, bucket: FailingBucket
+) -> None:
+    head = pushed(root, bucket).head
+    make_earlier(root)
+    content = (root / ".cas" / "segments" / "00000001.seg").read_bytes()
+    piece = Piece(name=blake3(content).digest(HASH_SIZE), size=len(content))
+    claim(bucket, object_key(head.lane, piece.name), content)
+    early = replace(head, segments=(replace(head.segments[0], pieces=(piece,)),))
+    with pytest.raises(RemoteRefused, match="before format 1"):
+        mirrored(bucket, early, tmp_path / "members")
+    assert not (tmp_path / "members" / "incoming").exists()
 
 
 def test_mirror_follows_and_keeps_no_file(root: Path, tmp_path: Path, bucket: FailingBucket) -> None:

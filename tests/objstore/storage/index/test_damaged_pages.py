@@ -189,16 +189,11 @@ def record_all(workspace: Workspace) -> None:
     workspace.record_changes(AGENT)
 
 
-def talk(workspace: Workspace) -> None:
-    """Record a turn's edits, and comments with what became of them."""
-    for turn in (FIRST_TURN, SECOND_TURN):
-        with workspace.call(replace(RUN, turn=turn)) as call:
-            call.write("run.txt", turn.prompt.encode())
-            call.commit()
-    workspace.comments.add_to_units([Unit(Seq(5), 1)], "as before?")
-    workspace.comments.answer(1, "because", by_agent=True, conversation="run")
-    workspace.comments.mark_sent([2], "run")
-    workspace.comments.resolve([1])
+def take_turn(workspace: Workspace, turn: TurnInfo) -> None:
+    """Record an edit of a turn."""
+    with workspace.call(replace(RUN, turn=turn)) as call:
+        call.write("run.txt", turn.prompt.encode())
+        call.commit()
 
 
 CALLS: Final = (
@@ -217,13 +212,18 @@ CALLS: Final = (
     lambda workspace: workspace.review.undo(),
     lambda workspace: workspace.review.undo(),
     lambda workspace: workspace.review.redo(),
-    talk,
+    lambda workspace: take_turn(workspace, FIRST_TURN),
+    lambda workspace: take_turn(workspace, SECOND_TURN),
+    lambda workspace: workspace.comments.add_to_units([Unit(Seq(5), 1)], "as before?"),
+    lambda workspace: workspace.comments.answer(1, "because", by_agent=True, conversation="run"),
+    lambda workspace: workspace.comments.mark_sent([2], "run"),
+    lambda workspace: workspace.comments.resolve([1]),
     lambda workspace: workspace.review.claim([Seq(14)]),
     lambda workspace: workspace.retention.pin([Seq(7)], who="somebody"),
     lambda workspace: workspace.snapshots.take(who="somebody"),
     lambda workspace: workspace.retention.expire(RetentionLimits(older_than=0), moment=FAR),
 )
-"""What each workspace is asked to record."""
+"""What each workspace is asked to record. One that is refused is asked again, so each records at most once."""
 
 
 Log: TypeAlias = tuple[list[Any], Files, list[str]]

@@ -61,8 +61,8 @@ class ReadFile(NamedTuple):
 Keep = Callable[[ReadFile], None]
 """Take a file that a walk has read. May raise FileChanged or FileMissing if the file has changed or is gone."""
 
-_OURS: Final = r"\.cas[.-][0-9a-f]{16}"
-"""Names that this program itself uses for a moment: a staged file, a store that is being created."""
+_OURS: Final = r"\.cas(?:[.-][0-9a-f]{16}|\.before-conversion)"
+"""Names that this program itself uses for a moment: a staged file, a store that is being created or converted."""
 
 _DECIDING_FILES: Final = {*RULE_FILES, *TAGS}
 """Files that decide what is scanned."""

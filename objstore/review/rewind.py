@@ -5,8 +5,11 @@ edits of the person's own, together with a decision on them, so that an undo can
 """
 
 import os
+from collections.abc import Sequence
+from contextlib import suppress
 
 from objstore.disk.file_changes.open_dirs import first_symlink_on
+from objstore.disk.fs.reserved_names import folded_name
 from objstore.history.edit_queries import edits
 from objstore.history.session_queries import turn
 from objstore.history.state_at import PastFiles, past_files
@@ -57,7 +60,12 @@ def rewind_exactly(journal: Journal, call: Call, number: int, *, who: str, dry_r
     then = _files_then(journal, number)
     differing = _differing(journal, then)
     moment = turn(journal, number).time
-    kept = [path for path, state in differing.items() if state is None and not _was_made_since(journal, path, moment)]
+    restored = [path for path, state in differing.items() if state is not None]
+    kept = [
+        path
+        for path, state in differing.items()
+        if state is None and not _was_made_since(journal, path, moment) and not _is_spelling(journal, path, restored)
+    ]
     for path in kept:
         del differing[path]
     for path, state in sorted(differing.items(), key=lambda each: (each[1] is not None, each[0])):  # make room first
@@ -108,6 +116,18 @@ def _was_made_since(journal: Journal, path: bytes, moment: int) -> bool:
         return True
     made = creation.notes.get(MADE_NOTE)
     return HEIR_NOTE not in creation.notes and (made is None or (made.isdecimal() and int(made) >= moment))
+
+
+def _is_spelling(journal: Journal, path: bytes, others: Sequence[bytes]) -> bool:
+    """Return whether a path is another spelling of one of the others: then its file is that one's, and is restored."""
+    folded = folded_name(os.fsdecode(path))
+    for other in others:
+        if folded_name(os.fsdecode(other)) == folded:
+            with suppress(OSError):
+                found = [os.lstat(each, dir_fd=journal.tree.fd) for each in (path, other)]
+                if os.path.samestat(*found):
+                    return True
+    return False
 
 
 def _differing(journal: Journal, then: PastFiles) -> dict[bytes, FileState | None]:

@@ -119,8 +119,8 @@ def _kept(change: FoundChange, facts: Facts) -> CallInfo | None:
 
 def _named(change: FoundChange, facts: Facts) -> CallInfo | None:
     callers = [call for call in facts.naming(change.path) if call.kind is CallKind.CALL and _ran(call, change)]
-    if not callers:
-        return None
+    if not callers or (change.is_unseen and not any(call.is_announced for call in callers)):
+        return None  # without its beginning nothing shows what a file was that no look had seen
     others = _running(change, facts)
     if len({call.conversation for call in callers}) > 1:
         return _unattributed([*callers, *others], "tools of several sessions had named the file")

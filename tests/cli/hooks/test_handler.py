@@ -501,8 +501,8 @@ def test_the_hook_log_says_what_failed_and_is_truncated_when_large(folder: Path)
     for event in (b"{", b"[]"):
         assert hook("codex", event, folder=folder).status == 0
     first, second = log.read_text().splitlines()
-    assert re.fullmatch(r"[-0-9T:]{19}Z codex: JSONDecodeError: .*", first)
-    assert re.fullmatch(r"[-0-9T:]{19}Z codex: TypeError: the event is no JSON object", second)
+    assert re.fullmatch(r"[-0-9T:]{19}\.[0-9]{6}Z codex: JSONDecodeError: .*", first)
+    assert re.fullmatch(r"[-0-9T:]{19}\.[0-9]{6}Z codex: TypeError: the event is no JSON object", second)
 
 
 def test_an_unknown_client_is_logged_as_a_fault(folder: Path) -> None:

@@ -4,6 +4,7 @@ What such a file was before is not known, so what an agent may have changed in i
 """
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -86,6 +87,12 @@ WAYS: Final[dict[str, Way]] = {
     "a nested repository is one no more": (
         _both(lambda root: new_repository(root / "d"), _wrote("d/.git/info/exclude", "*.local\n")),
         _removed("d/.git/info/exclude"),
+        "d/x.local",
+        "d/x.local",
+    ),
+    "a nested repository is removed": (
+        _both(lambda root: new_repository(root / "d"), _wrote("d/.git/info/exclude", "*.local\n")),
+        lambda root: shutil.rmtree(root / "d/.git"),
         "d/x.local",
         "d/x.local",
     ),

@@ -18,7 +18,7 @@ from objstore.disk.fs.stat_signature import StatSignature, pack_signatures, read
 from objstore.model.basic_types import DocumentId, FileState, recorded_mode
 from objstore.model.ids import BlobId
 from objstore.model.relpath import beginning
-from objstore.storage.index.queries.stat_queries import (
+from objstore.storage.index.queries.file_stat_queries import (
     CleanFolder,
     CleanFolders,
     digest,
@@ -54,8 +54,8 @@ class _CleanFile(NamedTuple):
 def changed_tips(journal: Journal) -> list[Tip]:
     """Return the tips whose files differ, or may differ, from them, ordered by path."""
     index = journal.store.index
-    now = index.stats.position()
-    kept = index.stats.clean_folders()
+    now = index.file_stats.position()
+    kept = index.file_stats.clean_folders()
     recorded: set[bytes] = set()
     clean: dict[bytes, CleanFolder] = {}
     checked: set[bytes] = set()
@@ -64,14 +64,14 @@ def changed_tips(journal: Journal) -> list[Tip]:
     if kept is not None and kept.until.voided == now.voided:
         clean = {each.folder: each for each in kept.folders}
         if kept.until != now:
-            recorded = index.stats.folders_recorded_since(kept.until)
+            recorded = index.file_stats.folders_recorded_since(kept.until)
         checked, tips = _clean_folder_tips(journal, real_folders, kept, recorded)
     suspects = recorded | (clean.keys() - checked)
     is_all = not clean or len(suspects) * _FEW > len(clean)
     recorded_file_stats = (
-        index.stats.recorded_file_stats()
+        index.file_stats.recorded_file_stats()
         if is_all
-        else chain.from_iterable(map(index.stats.recorded_file_stats, sorted(suspects)))
+        else chain.from_iterable(map(index.file_stats.recorded_file_stats, sorted(suspects)))
     )
     inspection = _Inspection(journal, real_folders)
     changed = inspection.changed(list(recorded_file_stats))
@@ -196,7 +196,7 @@ def _clean_folder_tips(
         changed: list[Tip] = []
         if each.others:
             recorded_file_stats = [
-                row for path in _others(each) for row in journal.store.index.stats.recorded_file_stats_at(path)
+                row for path in _others(each) for row in journal.store.index.file_stats.recorded_file_stats_at(path)
             ]
             changed = _Inspection(journal, real_folders).changed(recorded_file_stats)
             if len(changed) < len(recorded_file_stats):

@@ -13,7 +13,7 @@ from objstore.disk.witnesses.remarks import LEFT_OUT, add_remarks
 from objstore.model.ids import BlobId
 from objstore.model.relpath import folders_above, joined
 from objstore.model.tree import ExcludedEntry, TreeEntry, entry_at
-from objstore.storage.index.queries.stat_queries import JournalPosition
+from objstore.storage.index.queries.file_stat_queries import JournalPosition
 from objstore.storage.transaction.journal import Journal
 from objstore.values.errors import CasError, DiskFailed, PermissionRefused
 from objstore.worktree.mounts import note_mounts
@@ -70,20 +70,20 @@ class WorktreeScan:
         """
         with self._journal.reading() as store:
             index = store.index
-            now, until = index.stats.position(), JournalPosition._make(self.stat_cache.until)
+            now, until = index.file_stats.position(), JournalPosition._make(self.stat_cache.until)
             # Record numbers are reused if a group was cut off because it could not be synced.
-            if now.voided != until.voided or index.stats.recorded_at(until) != self.stat_cache.newest:
+            if now.voided != until.voided or index.file_stats.recorded_at(until) != self.stat_cache.newest:
                 self.stat_cache.mark_recorded(is_fully_recorded=False)
             elif now != until:
-                for path in index.stats.paths_changed_since(until):
+                for path in index.file_stats.paths_changed_since(until):
                     self.stat_cache.mark_unrecorded(path)
-            self.stat_cache.until, self.stat_cache.newest = now, index.stats.recorded_at(now)
+            self.stat_cache.until, self.stat_cache.newest = now, index.file_stats.recorded_at(now)
 
     def note_position(self) -> None:
         """Note that fully recorded folders are so up to the newest record. The caller holds the writer lock."""
         index = self._journal.store.index
-        self.stat_cache.until = moment = index.stats.position()
-        self.stat_cache.newest = index.stats.recorded_at(moment)
+        self.stat_cache.until = moment = index.file_stats.position()
+        self.stat_cache.newest = index.file_stats.recorded_at(moment)
 
     def forget_blobs(self, blobs: set[BlobId]) -> None:
         """Make the next walk read the files with these blobs again: the store no longer has them."""

@@ -83,7 +83,7 @@ def _left_out(journal: Journal, rules: ScanRules) -> tuple[list[bytes], list[byt
 
 def _recorded(journal: Journal, rules: ScanRules) -> list[bytes]:
     """Return the paths of recorded files that look like secrets. Only edits since the last call are read."""
-    now = journal.store.index.stats.position()
+    now = journal.store.index.file_stats.position()
     since, found = 0, list[bytes]()
     match _read(journal, _RECORDED):
         case [fingerprint, int(until), list(paths)] if fingerprint == rules.fingerprint and _are_paths(paths):

@@ -173,11 +173,11 @@ class ConcurrentWrites:
         for _ in range(_CHECKS):
             with journal.reading() as store:
                 if not journal.unfinished():
-                    self._until = store.index.stats.position()
+                    self._until = store.index.file_stats.position()
                     return
             time.sleep(GAP_SECONDS)
         with journal.writing():
-            self._until = journal.store.index.stats.position()
+            self._until = journal.store.index.file_stats.position()
 
     def paths(self, stat_cache: StatCache) -> set[bytes]:
         """Return the old and new paths of all files that records since the last call of this method name.
@@ -186,9 +186,9 @@ class ConcurrentWrites:
         the names that `stat_cache` has for it are included. The caller holds the writer lock.
         """
         store = self._journal.store
-        since, self._until = self._until, store.index.stats.position()
+        since, self._until = self._until, store.index.file_stats.position()
         paths: set[bytes | None] = set()
-        for place in [] if since == self._until else store.index.stats.recorded_since(since):
+        for place in [] if since == self._until else store.index.file_stats.recorded_since(since):
             record, _ = store.record(place)
             if isinstance(record, Edit):
                 paths |= {record.path, record.source}

@@ -34,9 +34,9 @@ from objstore.storage.index.index_file import Checkpoints, IndexFile, empty_in_m
 from objstore.storage.index.queries.blob_queries import BlobQueries
 from objstore.storage.index.queries.database_checks import DatabaseChecks
 from objstore.storage.index.queries.document_queries import DocumentQueries, FolderQueries, HistoryQueries
+from objstore.storage.index.queries.file_stat_queries import CleanFolder, FileStatQueries, JournalPosition
 from objstore.storage.index.queries.holder_queries import HolderQueries
 from objstore.storage.index.queries.record_queries import DecisionQueries, EditQueries
-from objstore.storage.index.queries.stat_queries import CleanFolder, JournalPosition, StatQueries
 from objstore.storage.index.queries.total_queries import TotalQueries
 from objstore.storage.index.queries.turn_queries import (
     CautionQueries,
@@ -105,9 +105,9 @@ class Index:
         self.documents: Final = DocumentQueries(self._db)
         self.folders: Final = FolderQueries(self._db)
         self.history: Final = HistoryQueries(self._db, self.numbers, self.decisions)
-        self.stats: Final = StatQueries(self._db)
+        self.file_stats: Final = FileStatQueries(self._db)
         self.totals: Final = TotalQueries(self._db)
-        self.checks: Final = DatabaseChecks(self._db, self.stats)
+        self.checks: Final = DatabaseChecks(self._db, self.file_stats)
         with IndexErrors("" if file is None else file.path):
             self._open()
         self._inode = self._inode_now()

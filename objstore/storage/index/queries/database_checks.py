@@ -4,7 +4,7 @@ from collections.abc import Generator
 from typing import Final
 
 from objstore.storage.index.database import COMPARED, SUMS
-from objstore.storage.index.queries.stat_queries import StatQueries
+from objstore.storage.index.queries.file_stat_queries import FileStatQueries
 from objstore.storage.index.rows import Row
 from objstore.storage.index.shared_connection import SharedConnection
 
@@ -14,7 +14,7 @@ __all__ = ["DatabaseChecks"]
 class DatabaseChecks:
     """Check the rows of one index, for fsck."""
 
-    def __init__(self, db: SharedConnection, stats: StatQueries) -> None:
+    def __init__(self, db: SharedConnection, stats: FileStatQueries) -> None:
         """Query one index."""
         self._db: Final = db
         self._stats: Final = stats

@@ -8,7 +8,7 @@ import pytest
 
 from objstore import Action, CallInfo, CommentState, Status, StoreError, TurnInfo, Unit, Workspace
 from objstore.model.ids import blob_id
-from objstore.storage.index.queries.stat_queries import JournalPosition
+from objstore.storage.index.queries.file_stat_queries import JournalPosition
 from objstore.storage.index.rows import EditConditions
 from tests.support.scene import Scene
 
@@ -25,7 +25,7 @@ SUBJECTS: Final = (
     "comments",
     "settings",
     "blobs",
-    "stats",
+    "file_stats",
 )
 """The names of the objects that an index hands out, but for the one of fsck, which compares two of them row by row."""
 

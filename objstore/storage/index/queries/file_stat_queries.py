@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 __all__ = [
     "CleanFolder",
     "CleanFolders",
+    "FileStatQueries",
     "JournalPosition",
-    "StatQueries",
     "digest",
     "folder_of",
     "folder_signature_of",
@@ -61,7 +61,7 @@ class CleanFolders(NamedTuple):
     folders: list[CleanFolder]  # by path
 
 
-class StatQueries:
+class FileStatQueries:
     """Look up what the index remembers of files on disk."""
 
     def __init__(self, db: SharedConnection) -> None:

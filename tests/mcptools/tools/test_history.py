@@ -163,7 +163,7 @@ def test_listing_edits_in_the_wrong_directory_names_the_right_one(tmp_path: Path
     outer, inner = tmp_path / "outer", tmp_path / "outer" / "inner"
     inner.mkdir(parents=True)
     with connected(outer, served=[outer, inner]) as agent:
-        for folder in (outer, inner):
+        for folder in (inner, outer):  # while the outer one is no workspace, it records nothing of the inner one
             agent.done("write_file", path=str(folder / "f"), content="one\n")
         for path in (str(inner / "f"), "inner/f"):
             listed = agent.done("list_edits", path=path, directory=str(outer))

@@ -175,6 +175,7 @@ def test_log_json_has_the_fields_of_the_edit_log(runner: CommandRunner) -> None:
     assert decided == {
         "hunks": ["2:1"], "decision": 1, "action": "reject", "via": "script", "agent": None, "commit": None
     }  # fmt: skip
+    assert second.pop("awaited") == []
     assert second == {
         "conversation_id": "conv_one",
         "tool_call_index": 1,

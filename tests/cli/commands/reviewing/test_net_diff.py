@@ -157,6 +157,7 @@ def test_json_has_each_change_with_its_hunks(runner: CommandRunner) -> None:
         "turns": [],
         "shares_with": [1],
         "seen": False,
+        "awaited": [],
         "comments": [],
     }
     assert file["diff"] == runner.done("diff").text

@@ -22,12 +22,14 @@ def state(content: bytes) -> FileState:
     return FileState(blob=blob_id(content), mode=0o644)
 
 
-def decision(action: Action, before: bytes, after: bytes) -> Decision:
+def decision(
+    action: Action, before: bytes, after: bytes, verdict: tuple[Unit, Status] = (Unit(Seq(1), 0), Status.ACCEPTED)
+) -> Decision:
     return Decision(
         number=1,
         time=now(),
         action=action,
-        verdicts=((Unit(Seq(1), 0), Status.ACCEPTED),),
+        verdicts=(verdict,),
         written=(
             WrittenFile(
                 document=DocumentId(1),
@@ -60,10 +62,14 @@ def edit(origin: Origin) -> Edit:
     )
 
 
-def crashed(root: Path, record: Record, *, after_power_cut: bool) -> None:
-    """Leave a workspace in which a process recorded something and died before it changed a file."""
+def crashed(root: Path, record: Record, *contents: bytes, after_power_cut: bool) -> None:
+    """Leave a workspace in which a process recorded something and died before it changed a file.
+
+    `contents`: what the file was given one after another before that.
+    """
     with Workspace.init(root, UnsyncedDisk()) as workspace:
-        write(workspace, "a", ONE)
+        for content in contents:
+            write(workspace, "a", content)
         (root / "a").chmod(0o644)
         journal = workspace._journal  # noqa: SLF001 - a process that dies has no public name
         with journal.writing() as batch:
@@ -76,27 +82,29 @@ def crashed(root: Path, record: Record, *, after_power_cut: bool) -> None:
 
 @pytest.mark.parametrize("after_power_cut", [False, True], ids=["killed", "power cut"])
 @pytest.mark.parametrize(
-    "record",
+    ("contents", "record"),
     [
-        decision(Action.ACCEPT, ONE, ONE),
-        decision(Action.GIT, ONE, TWO),
-        edit(Origin.GIT),
+        ((ONE,), decision(Action.ACCEPT, ONE, ONE)),
+        ((ONE, TWO), decision(Action.GIT, TWO, ONE, (Unit(Seq(2), 1), Status.AWAY))),
+        ((ONE,), edit(Origin.GIT)),
     ],
     ids=["a state that stays", "a change by git", "an edit of git"],
 )
-def test_a_recovery_leaves_the_file_as_it_is(tmp_path: Path, record: Record, *, after_power_cut: bool) -> None:
-    crashed(tmp_path, record, after_power_cut=after_power_cut)
+def test_a_recovery_leaves_the_file_as_it_is(
+    tmp_path: Path, contents: tuple[bytes, ...], record: Record, *, after_power_cut: bool
+) -> None:
+    crashed(tmp_path, record, *contents, after_power_cut=after_power_cut)
     before = (tmp_path / "a").stat()
     with Workspace.open(tmp_path, UnsyncedDisk()) as workspace:
         write(workspace, "b", b"later\n")
-        assert (tmp_path / "a").read_bytes() == ONE
+        assert (tmp_path / "a").read_bytes() == contents[-1]
         assert (tmp_path / "a").stat().st_ino == before.st_ino
     assert check_store(str(tmp_path)).faults == ()
 
 
 @pytest.mark.parametrize("record", [decision(Action.REJECT, ONE, TWO), edit(Origin.AGENT)], ids=["decision", "edit"])
 def test_a_recovery_applies_any_other_change(tmp_path: Path, record: Record) -> None:
-    crashed(tmp_path, record, after_power_cut=False)
+    crashed(tmp_path, record, ONE, after_power_cut=False)
     with Workspace.open(tmp_path, UnsyncedDisk()):
         assert (tmp_path / "a").read_bytes() == TWO
 

@@ -1,7 +1,7 @@
 """Wait for a network in a way that Ctrl-C ends, which a call into `obstore` alone would not notice until it returns.
 
-Work that nobody waits for any more goes on until it is answered or this process ends, which it does not keep from
-ending. So no such work may be more than a step that a killed process may leave behind.
+After Ctrl-C such a call goes on in its thread until it is answered or the process ends; it does not keep the process
+from ending. So it may do nothing that a killed process may not leave half done.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def test_clone_that_dies_in_the_check_fetches_nothing_again(desk: Path, tmp_path
     url = desk.with_name("bucket").as_uri()
     killed(["clone", url, "clone"], tmp_path, CHECKED)
     for piece in tmp_path.glob("bucket/stores/*/objects/*"):
-        piece.unlink()  # nobody can fetch it any more
+        piece.unlink()  # no one can fetch it any more
     assert cas("clone", url, "clone", folder=tmp_path).status == 0
     assert segments(tmp_path / "clone") == segments(desk)
     assert (tmp_path / "clone/a.txt").read_bytes() == AFTER

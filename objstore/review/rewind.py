@@ -106,13 +106,14 @@ def _files_then(journal: Journal, number: int) -> PastFiles:
 def _was_made_since(journal: Journal, path: bytes, moment: int) -> bool:
     """Return whether the file at a path is known to have been made since a moment (µs), and to hold nothing older.
 
-    A tool that created it is evidence, and the time that the file system gives.
+    A tool that created it is evidence, and the time that the file system gives. A file that was recorded before the
+    moment, and comes back to where it was then, only has another name since.
     """
     tip = journal.store.tip_at(path)
     places = [] if tip is None else journal.store.index.history.dated(tip.document)
     records = (journal.store.record(place)[0] for place, _ in reversed(places))
     creation = next((record for record in records if isinstance(record, Edit) and record.before is None), None)
-    if creation is None:
+    if creation is None or creation.time < moment:
         return True
     made = creation.notes.get(MADE_NOTE)
     return HEIR_NOTE not in creation.notes and (made is None or (made.isdecimal() and int(made) >= moment))

@@ -333,6 +333,8 @@ _WAYS = {
     "cp -p a.txt {name}": False,
     "ln a.txt {name}": False,
     "mv b.txt {name}": False,
+    "mv noted.txt {name}": False,
+    "mkdir d.{name} && mv noted.txt d.{name}/{name}": False,
 }
 """Commands that make a file, each with whether it is, or may be, one that existed before."""
 
@@ -350,6 +352,7 @@ def test_an_exact_rewind_removes_no_file_that_existed_then_whatever_way_it_came_
     sources = [".env", "one.log", "two.log", "three.log"]
     for name in sources:
         (folder / name).write_text(f"person's {name}\n")
+    (folder / "noted.txt").write_text("1\n2\n3\n")
     assert cas("record", folder=folder).status == 0
     agent = ClaudeCode(folder)
     agent.start()
@@ -360,6 +363,8 @@ def test_an_exact_rewind_removes_no_file_that_existed_then_whatever_way_it_came_
     for number, way in enumerate(ways):
         source = draw.choice(sources)
         if "{source}" in way and not (folder / source).exists():
+            continue
+        if "noted.txt" in way and not (folder / "noted.txt").exists():
             continue
         name = f"seen{number}"
         agent.run(way.format(source=source, name=name))
@@ -373,8 +378,8 @@ def test_an_exact_rewind_removes_no_file_that_existed_then_whatever_way_it_came_
     assert (ran.status, ran.err) == (0, b"")
     assert {name: (folder / name).stat().st_ino for name in older} == inodes
     assert [name for name in new if (folder / name).exists()] == []
-    assert {name: (folder / name).read_text() for name in ("a.txt", "b.txt")} == dict.fromkeys(
-        ("a.txt", "b.txt"), "1\n2\n3\n"
+    assert {name: (folder / name).read_text() for name in ("a.txt", "b.txt", "noted.txt")} == dict.fromkeys(
+        ("a.txt", "b.txt", "noted.txt"), "1\n2\n3\n"
     )
 
 

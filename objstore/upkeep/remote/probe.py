@@ -53,7 +53,7 @@ def probe(bucket: Bucket) -> Probed:
 
 
 def _require_listed(bucket: Bucket, keys: list[str]) -> None:
-    if {each.key for each in bucket.listed(_FOLDER)} < set(keys):
+    if not {each.key for each in bucket.listed(_FOLDER)}.issuperset(keys):
         raise RemoteRefused(bucket.url, "the bucket does not list what was just put there")
 
 

@@ -1,7 +1,7 @@
 """A store that was pushed is there as it was; whatever a bucket does, nothing of it is believed unchecked."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from datetime import timedelta
 from pathlib import Path
@@ -15,7 +15,7 @@ from objstore import RemoteDiverged, RemoteFailed, RemoteRefused, RemoteRolledBa
 from objstore.model.ids import HASH_SIZE
 from objstore.storage.log.segment_files import Place
 from objstore.storage.transaction.journal import Journal
-from objstore.upkeep.remote.bucket import Bucket, ObjectBucket, claim, open_bucket
+from objstore.upkeep.remote.bucket import Bucket, Listed, ObjectBucket, claim, open_bucket
 from objstore.upkeep.remote.collect import collect
 from objstore.upkeep.remote.heads import PIECE, Head, Piece, Seen, SegmentPieces, name_of, newest_head
 from objstore.upkeep.remote.keys import Lane, head_folder, lane_of, new_lane, numbered, object_key, store_of
@@ -470,6 +470,18 @@ def test_bucket_that_ignores_the_condition_is_refused() -> None:
     with pytest.raises(RemoteRefused, match="of 8 writers"):
         probe(bucket)
     assert list(bucket.listed("")) == []
+
+
+def test_bucket_that_lists_only_what_was_there_before_is_refused() -> None:
+    class Late(FailingBucket):
+        def listed(self, prefix: str, after: str = "") -> Iterator[Listed]:
+            yield from (each for each in super().listed(prefix, after) if each.key == "probe/of-another")
+
+    bucket = Late(memory_bucket())
+    assert bucket.put_new("probe/of-another", b"left by a probe that was killed")
+    with pytest.raises(RemoteRefused, match="does not list"):
+        probe(bucket)
+    assert [each.key for each in bucket.inner.listed("")] == ["probe/of-another"]
 
 
 def test_folder_keeps_the_condition(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ _HEX: Final = "0123456789abcdef"
 PROOF: Final = "making"
 """Name of the file that proves that a folder is a creation folder: it holds the folder's name."""
 
-_LONGESTPROOF: Final = 256
+_LONGEST_PROOF: Final = 256
 _OWN_MODE: Final = 0o700
 
 _EVERYTHING: Final = b"*\n"
@@ -162,13 +162,13 @@ def _is_leftover(path: str) -> bool:
     name = os.path.basename(path).encode()
     for store in (path, os.path.join(path, STORE_NAME)):
         with suppress(OSError, StoreLinked, StoreNotRegular):
-            if name in read_store_file(os.path.join(store, PROOF), _LONGESTPROOF).splitlines():
+            if name in read_store_file(os.path.join(store, PROOF), _LONGEST_PROOF).splitlines():
                 return True
         with suppress(OSError, StoreLinked, StoreNotRegular):
             # An unfinished proof has digits after its name, and is the only file.
             inner = os.listdir(store)
             if len(names) == len(inner) == 1 and inner[0].startswith(f"{PROOF}."):
-                part = read_store_file(os.path.join(store, inner[0]), _LONGESTPROOF)
+                part = read_store_file(os.path.join(store, inner[0]), _LONGEST_PROOF)
                 if name.startswith(part) or part.startswith(name + b"\n"):
                     return True
     # The folder of an import or a salvage, in which the store itself was still being created.

@@ -215,6 +215,7 @@ class DecisionCommand:
         reason: str,
     ) -> None:
         """Decide on what another store has, by the log of the bucket: the store with the files carries it out."""
+        from cli.render.net_diff import MOST_UNITS
         from objstore import Workspace, json_line
 
         remote, member, names = elsewhere
@@ -223,11 +224,15 @@ class DecisionCommand:
         if not names and not selection.is_group:
             raise click.UsageError(f"Name edits or hunks of {member.name}, such as {member.name}/12:2.")
         with Workspace.open(workspace.remotes.mirror(remote, member)) as mirror:
-            units = selected(mirror, action, replace(selection, names=names)).units
+            found = selected(mirror, action, replace(selection, names=names))
+        units = found.units
         if not units:
             write([self.invocation.screen().line(f"Nothing to do: already {RESULTS[action]}.")])
             return
-        shown = ", ".join(f"{member.name}/{unit}" for unit in sorted(units))
+        named = found.named or tuple(sorted(units))
+        more = len(named) - MOST_UNITS
+        rest = f" and {counted(more, 'more hunk')}" if more > 0 else ""
+        shown = ", ".join(f"{member.name}/{unit}" for unit in named[:MOST_UNITS]) + rest
         number = 0
         if not self.dry_run:
             decide = workspace.remote_decisions.decide

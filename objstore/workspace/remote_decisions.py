@@ -25,6 +25,9 @@ __all__ = ["Carried", "RemoteDecisions", "RemoteVerdict"]
 
 _MOST_WHO: Final = 200
 _CONFLICTS: Final = 5
+_MOST_WHY: Final = 4_000
+"""Characters of why a decision was refused: an entry with a longer text than any record has can't be read."""
+
 _DONE: Final = {Action.ACCEPT: "accepted", Action.REJECT: "rejected", Action.RESET: "made pending again"}
 
 
@@ -167,7 +170,7 @@ class RemoteDecisions:
                     decision=number,
                     result=Result(done.result),
                     head=0 if shown_by is None else shown_by.number,
-                    reason=done.why,
+                    reason=done.why[:_MOST_WHY],
                     nonce=new_nonce(),
                 )
                 append(bucket, answer, ledger)
@@ -183,7 +186,7 @@ class RemoteDecisions:
         from objstore.upkeep.remote.decisions import read_log, settle
 
         known = self._known.entries(remote.name)
-        new = read_log(bucket, known[-1][0] if known else 0)
+        new = read_log(bucket, known[-1][0] if known else 0, sum(len(encoded) for _, encoded in known))
         for number, encoded in new:
             self._known.keep_entry(remote.name, number, encoded)
         return settle([*known, *new])

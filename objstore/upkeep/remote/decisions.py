@@ -53,6 +53,10 @@ _MAX_WHO: Final = 200
 _TRIES: Final = 1_000
 _MOST_ENTRIES: Final = 2_000_000
 """Names in a log, of entries and of anything else, that are listed at most."""
+
+_MOST_BYTES: Final = 256 << 20
+"""Bytes of a log, some million decisions, that are read at most: its readers keep them, and have them in memory."""
+
 _ACTIONS: Final = frozenset({Action.ACCEPT, Action.REJECT, Action.RESET})
 
 
@@ -163,7 +167,7 @@ class Ledger:
 
         `shown_as`: what the store is called here; `mirrored`: the number of the head that its mirror was made from.
         """
-        for unit in decision.units:
+        for unit in sorted(decision.units, key=lambda unit: (not unit.hunk, unit)):  # hunks are shown, whole files less
             found = self.newest(decision.lane, unit)
             if found is None:
                 continue
@@ -190,21 +194,28 @@ def settle(entries: Iterable[tuple[int, bytes]]) -> Ledger:
     return ledger
 
 
-def read_log(bucket: Bucket, seen: int) -> list[tuple[int, bytes]]:
+def read_log(bucket: Bucket, seen: int, size: int = 0) -> list[tuple[int, bytes]]:
     """Return the entries after the number `seen`, ascending; what can't be an entry is b"".
 
-    Raises RemoteRolledBack if the log ends before that, and RemoteFailed.
+    `size`: bytes of the entries up to that. Raises RemoteRolledBack if the log ends before that, RemoteRefused if it is
+    too large, and RemoteFailed.
     """
     after = numbered(LOG, seen - 1) if seen > 1 else ""
-    found: set[int] = set()
+    sizes: dict[int, int] = {}
     for count, each in enumerate(bucket.listed(LOG, after)):
         if count > _MOST_ENTRIES:
             raise RemoteRefused(bucket.url, "its decision log has no end")
-        found.add(number_in(LOG, each.key) or 0)
-    numbers = sorted(found - {0})
-    if seen and (not numbers or numbers[-1] < seen):
-        raise RemoteRolledBack(bucket.url, LOG, seen, numbers[-1] if numbers else 0)
-    return [(number, _entry(bucket, number)) for number in numbers if number > seen]
+        number = number_in(LOG, each.key)
+        if number is not None:
+            sizes[number] = each.size
+    newest = max(sizes, default=0)
+    if newest < seen:
+        raise RemoteRolledBack(bucket.url, LOG, seen, newest)
+    new = {number: sizes[number] for number in sorted(sizes) if number > seen}
+    size += sum(each for each in new.values() if each <= MAX_ENTRY)
+    if size > _MOST_BYTES:
+        raise RemoteRefused(bucket.url, f"its decision log has {size} bytes, and at most {_MOST_BYTES} are read")
+    return [(number, _entry(bucket, number, min(most, MAX_ENTRY))) for number, most in new.items()]
 
 
 def append(
@@ -216,6 +227,8 @@ def append(
     Raises RemoteDecided if a unit of a decision was decided by then, RemoteRolledBack, RemoteRefused and RemoteFailed.
     """
     encoded = entry.encode()
+    if len(encoded) > MAX_ENTRY:
+        raise RemoteFailed(bucket.url, "it is too large for the decision log. Decide on a part of it first")
     for _ in range(_TRIES):
         if isinstance(entry, RemoteDecision):
             ledger.require_free(entry, shown_as, mirrored)
@@ -253,9 +266,9 @@ def decoded(encoded: bytes) -> RemoteDecision | Answer | None:
 # ---- inside
 
 
-def _entry(bucket: Bucket, number: int) -> bytes:
+def _entry(bucket: Bucket, number: int, most: int) -> bytes:
     try:
-        return bucket.get(numbered(LOG, number), MAX_ENTRY)
+        return bucket.get(numbered(LOG, number), most)
     except (ObjectMissing, ObjectTooLarge):
         return b""  # somebody removed it, or it can't be one
 

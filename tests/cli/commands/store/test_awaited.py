@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 
 from cli.app.invocation import reviewer
+from objstore import Workspace
 from tests.support.command_runner import CommandRunner
+from tests.support.crash_scenarios import write
+from tests.support.faulty_disk import UnsyncedDisk
 from tests.support.shared_stores import carried, pull, pushed_desk
 
 
@@ -46,6 +49,18 @@ def test_edit_that_is_decided_whole_is_said_to_be_without_names(lap: CommandRunn
     lap.done("accept", "desk/2")
     (line,) = [line for line in lap.done("log", "desk/").text.splitlines() if "accepted by" in line]
     assert line.strip() == f"accepted by {reviewer()}, not carried out yet"
+
+
+def test_answer_names_few_hunks_and_only_those_that_change_anything(desk: Path, runner: CommandRunner) -> None:
+    with Workspace.open(desk, UnsyncedDisk()) as workspace:
+        write(workspace, "c.txt", b"".join(b"%d\n\n\n\n\n" % number for number in range(20)))
+        write(workspace, "c.txt", b"".join(b"%d.\n\n\n\n\n" % number for number in range(20)))
+        workspace.remotes.push("team")
+    pull(runner.folder, desk)
+    said = runner.done("reject", "desk/4").text
+    assert f"reject {', '.join(f'desk/4:{hunk}' for hunk in range(1, 9))} and 12 more hunks." in said
+    again = runner.cas("accept", "desk/4")
+    assert (again.status, "desk/4:1 is decided" in again.said) == (1, True)
 
 
 def test_sizes_say_how_many_changes_are_decided(lap: CommandRunner) -> None:

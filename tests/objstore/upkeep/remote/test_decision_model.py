@@ -271,6 +271,28 @@ def test_list_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
         read_log(Endless([]), 0)
 
 
+def test_log_that_is_too_large_to_be_kept_is_refused_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    bucket = FailingBucket(ObjectBucket("memory:///", MemoryStore()))
+    for number in range(1, 4):
+        bucket.put_new(numbered(LOG, number), b"x" * 1_000)
+    monkeypatch.setattr("objstore.upkeep.remote.decisions._MOST_BYTES", 2_999)
+    with pytest.raises(RemoteRefused, match="has 3000 bytes"):
+        read_log(bucket, 0)
+    with pytest.raises(RemoteRefused, match="has 3000 bytes"):
+        read_log(bucket, 1, 1_000)
+    assert bucket.requests["get"] == 0
+    assert [number for number, _ in read_log(bucket, 1)] == [2, 3]
+
+
+def test_decision_that_no_reader_would_take_is_not_put() -> None:
+    bucket = ObjectBucket("memory:///", MemoryStore())
+    units = {Unit(Seq(seq), 1): Status.PENDING for seq in range(1, 100_000)}
+    decision = RemoteDecision(lane=DESK, action=Action.ACCEPT, units=units, who="ann", nonce=bytes(32))
+    with pytest.raises(RemoteFailed, match="too large"):
+        append(bucket, decision, settle([]), "desk")
+    assert list(bucket.listed("")) == []
+
+
 @pytest.mark.parametrize("dies_at", range(1, 5))
 def test_decision_that_dies_at_any_request_is_made_once(dies_at: int) -> None:
     bucket = FailingBucket(ObjectBucket("memory:///", MemoryStore()))

@@ -64,9 +64,20 @@ class EditConditions:
 def matching(
     workspace: "Workspace", wanted: EditFilter, terms: EditConditions, number: int | None
 ) -> Iterator["EditView"]:
-    """Yield the edits that match, newest first, at most `number` (None: all)."""
-    views = newest_first(workspace, wanted, number if terms.is_empty_condition else None)
-    return islice(filter(terms.matches_edit, views), number)
+    """Yield the edits that match, newest first, at most `number` (None: all).
+
+    What was decided on another store, and is not carried out yet, counts for the status.
+    """
+    awaited = {} if wanted.status is None else workspace.awaited()
+    if not awaited:
+        views = newest_first(workspace, wanted, number if terms.is_empty_condition else None)
+        return islice(filter(terms.matches_edit, views), number)
+    from cli.selection.elsewhere import status_with, statuses
+
+    decided = statuses(awaited)
+    views = newest_first(workspace, replace(wanted, status=None), None)  # the mirror's index has the statuses of before
+    of_status = (view for view in views if status_with(view, decided) is wanted.status)
+    return islice(filter(terms.matches_edit, of_status), number)
 
 
 def accepted_by(workspace: "Workspace", spelling: str) -> "frozenset[Seq]":

@@ -5,18 +5,19 @@ decided on counts as decided here.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cli.app.invocation import reviewer
 from cli.screen.terminal import visible
-from objstore import Action, Status, Unit, Workspace, replace
+from objstore import Action, NoSuchName, Status, Unit, Workspace, replace
 
 if TYPE_CHECKING:
     from objstore import EditView, FileSummary, Member, NetFile, Remote, RemoteVerdict
 
-__all__ = ["BECOMES", "Elsewhere", "verdict_of"]
+__all__ = ["BECOMES", "Elsewhere", "status_with", "statuses", "verdict_of"]
 
 BECOMES: Final = {Action.ACCEPT: Status.ACCEPTED, Action.REJECT: Status.REJECTED, Action.RESET: Status.PENDING}
 """The status that a decision gives."""
@@ -86,20 +87,11 @@ class Elsewhere:
         decided = self.decided()
         with Workspace.open(self.root) as mirror:
             pending = mirror.review.pending_counts()[0]
-            end = mirror.history.next_edit()  # others may have decided on newer ones
             # Most edits are not in the log, so that only few are read.
-            views = (mirror.history.edit(seq) for seq in {unit.seq for unit in decided} if seq < end)
             return pending - sum(
-                view.status is Status.PENDING and not self._has_undecided(view, decided) for view in views
+                view.status is Status.PENDING and status_with(view, decided) is not Status.PENDING
+                for view in _existing(mirror, {unit.seq for unit in decided})
             )
-
-    @staticmethod
-    def _has_undecided(view: "EditView", decided: Mapping[Unit, Status]) -> bool:
-        return any(
-            status is Status.PENDING and Unit(view.seq, hunk) not in decided
-            for hunk, status in enumerate(view.units)
-            if hunk or view.whole
-        )
 
     def undecided(self, files: "Iterable[NetFile]") -> "list[NetFile]":
         """Return files with the changes and hunks that are still undecided."""
@@ -143,6 +135,24 @@ class Elsewhere:
             if file.changes:
                 found.append(file)
         return found
+
+
+def _existing(mirror: Workspace, seqs: Iterable[int]) -> "Iterator[EditView]":
+    """Yield the edits with some numbers, as far as there are any: others may decide on newer ones, or on none."""
+    for seq in seqs:
+        with suppress(NoSuchName):
+            yield mirror.history.edit(seq)
+
+
+def statuses(awaited: "Mapping[Unit, RemoteVerdict]") -> dict[Unit, Status]:
+    """Return the status that each hunk gets by what others decided. `awaited`: as of Workspace."""
+    return {unit: BECOMES[verdict.action] for unit, verdict in awaited.items()}
+
+
+def status_with(view: "EditView", decided: Mapping[Unit, Status]) -> Status:
+    """Return the status that an edit has once what is `decided` on its hunks is carried out."""
+    found = {decided.get(Unit(view.seq, hunk), view.units[hunk]) for hunk in view.telling}
+    return next(status for status in (Status.PENDING, Status.ACCEPTED, Status.REJECTED, Status.AWAY) if status in found)
 
 
 def verdict_of(units: Iterable[Unit], decided: Mapping[Unit, Status]) -> str:

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from cli.app.invocation import reviewer
-from objstore import Workspace
+from objstore import Action, Seq, Status, Unit, Workspace
+from objstore.upkeep.remote.bucket import open_bucket
+from objstore.upkeep.remote.decisions import RemoteDecision, append, new_nonce, settle
 from tests.support.command_runner import CommandRunner
 from tests.support.crash_scenarios import write
 from tests.support.faulty_disk import UnsyncedDisk
@@ -83,6 +85,32 @@ def test_list_of_remotes_does_not_count_what_is_decided(lap: CommandRunner) -> N
     assert "2 edits, 2 undecided" in lap.done("remote").text  # one hunk of the first is left
     lap.done("accept", "desk/1:2")
     assert "2 edits, 1 undecided" in lap.done("remote").text
+
+
+def listed(lap: CommandRunner, *words: str) -> list[int]:
+    return [edit["seq"] for edit in lap.done("log", "--json", "desk/", *words).lines()]
+
+
+def test_list_of_a_status_counts_what_is_decided_and_not_carried_out(lap: CommandRunner, desk: Path) -> None:
+    assert listed(lap, "--status", "pending") == [2, 1]  # one hunk of the first is left
+    lap.done("accept", "desk/1:2")
+    lap.done("reject", "desk/2")
+    by_status = {status: listed(lap, "--status", status) for status in ("pending", "accepted", "rejected")}
+    assert by_status == {"pending": [], "accepted": [1], "rejected": [2]}
+    assert listed(lap, "--status", "rejected", "-n", "1") == [2]
+    carried(desk)
+    lap.done("pull")
+    assert {status: listed(lap, "--status", status) for status in by_status} == by_status
+
+
+def test_decision_on_an_edit_that_does_not_exist_hides_nothing(lap: CommandRunner, desk: Path) -> None:
+    lane = lap.done("remote", "--json").lines()[0]["stores"][0]["lane"]
+    units = {Unit(Seq(seq), 1): Status.PENDING for seq in (3, 1 << 40, (1 << 64) - 1)}
+    liars = RemoteDecision(lane=lane, action=Action.REJECT, units=units, who="liar", nonce=new_nonce())
+    append(open_bucket(desk.with_name("bucket").as_uri()), liars, settle([]))
+    lap.done("accept", "desk/2")  # reads the log
+    assert "2 edits, 1 undecided" in lap.done("remote").text
+    assert listed(lap, "--status", "pending") == [1]
 
 
 def test_what_was_carried_out_is_said_until_it_is_pulled(lap: CommandRunner, desk: Path) -> None:

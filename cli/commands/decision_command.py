@@ -216,6 +216,7 @@ class DecisionCommand:
     ) -> None:
         """Decide on what another store has, by the log of the bucket: the store with the files carries it out."""
         from cli.render.net_diff import MOST_UNITS
+        from cli.selection.elsewhere import BECOMES
         from objstore import Workspace, json_line
 
         remote, member, names = elsewhere
@@ -225,11 +226,11 @@ class DecisionCommand:
             raise click.UsageError(f"Name edits or hunks of {member.name}, such as {member.name}/12:2.")
         with Workspace.open(workspace.remotes.mirror(remote, member)) as mirror:
             found = selected(mirror, action, replace(selection, names=names))
-        units = found.units
+        units = {unit: status for unit, status in found.units.items() if status is not BECOMES[action]}
         if not units:
             write([self.invocation.screen().line(f"Nothing to do: already {RESULTS[action]}.")])
             return
-        named = found.named or tuple(sorted(units))
+        named = [unit for unit in found.named if unit in units] or sorted(units)
         more = len(named) - MOST_UNITS
         rest = f" and {counted(more, 'more hunk')}" if more > 0 else ""
         shown = ", ".join(f"{member.name}/{unit}" for unit in named[:MOST_UNITS]) + rest
@@ -244,7 +245,8 @@ class DecisionCommand:
             return
         said = f"Would ask {member.name} to" if self.dry_run else f"Decision {number} asks {member.name} to"
         then = "" if self.dry_run else " It is carried out there by the next `cas pull`."
-        write([self.invocation.screen().line(f"{said} {action.value} {shown}.{then}")])
+        verb = "reopen" if action is Action.RESET else action.value
+        write([self.invocation.screen().line(f"{said} {verb} {shown}.{then}")])
 
     def decide_units(
         self,

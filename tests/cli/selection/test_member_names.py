@@ -36,6 +36,57 @@ def test_names_of_another_store_are_looked_up_there(lap: CommandRunner) -> None:
     assert lap.cas("log").out == b""
 
 
+@pytest.mark.parametrize(
+    "words", [("desk/1",), ("desk/1:0",), ("desk/a.txt",), ("desk/", "--turn", "1"), ("desk/", "--session", "run")]
+)
+def test_edit_hunk_path_turn_and_session_name_what_is_decided_there(lap: CommandRunner, words: tuple[str, ...]) -> None:
+    assert "Would ask desk to reject desk/1:0." in lap.done("reject", *words, "--dry-run").text
+    assert lap.cas("reject", words[0].replace("desk", "nobody"), *words[1:]).status == 1
+    assert "asks desk to accept desk/1:0." in lap.done("accept", *words).text
+    assert "desk/1:0 is decided: accept" in lap.cas("reject", *words).said
+
+
+def test_turn_and_session_of_another_store_select_its_edits(lap: CommandRunner) -> None:
+    for words in (("--turn", "1"), ("--session", "run")):
+        assert "a.txt" in lap.done("log", "desk/", *words).text
+        assert "+one" in lap.done("show", "desk/", *words).text
+        assert "+one" in lap.done("diff", "desk/", *words).text
+        assert lap.cas("log", *words).status == 1
+
+
+def test_decision_that_changes_nothing_is_not_asked_for(lap: CommandRunner, tmp_path: Path) -> None:
+    assert "already pending" in lap.done("reopen", "desk/1").text
+    CommandRunner(tmp_path / "desk").done("accept", "1")
+    CommandRunner(tmp_path / "desk").done("push")
+    lap.done("pull")
+    assert "already accepted" in lap.done("accept", "desk/1").text
+    assert not (tmp_path / "bucket/log").exists()
+    assert "asks desk to reopen desk/1:0." in lap.done("reopen", "desk/1").text
+
+
+def test_dry_runs_say_what_would_be_done_and_do_nothing(lap: CommandRunner, tmp_path: Path) -> None:
+    def bucket() -> set[Path]:
+        return {path for path in (tmp_path / "bucket").rglob("*") if path.is_file()}
+
+    desk, before = CommandRunner(tmp_path / "desk"), bucket()
+    desk.write("b.txt", b"new\n")
+    (wanted,) = desk.done("push", "--dry-run", "--json").lines()
+    assert "Would send 1 object" in desk.done("push", "--dry-run").text
+    assert bucket() == before
+    (sent,) = desk.done("push", "--json").lines()
+    assert (sent["objects"], sent["bytes"]) == (wanted["objects"], wanted["bytes"])
+    (wanted,) = lap.done("pull", "--dry-run", "--json").lines()
+    assert lap.cas("show", "desk/2").status == 1
+    (fetched,) = lap.done("pull", "--json").lines()
+    assert (fetched["bytes"], fetched["edits"]) == (wanted["bytes"], wanted["edits"]) == (sent["bytes"], 2)
+    before = bucket()
+    (wanted,) = desk.done("remote", "gc", "--purge", "--dry-run", "--json").lines()
+    assert bucket() == before
+    (removed,) = desk.done("remote", "gc", "--purge", "--json").lines()
+    assert (removed["removed"], removed["removed_bytes"]) == (wanted["removed"], wanted["removed_bytes"])
+    assert removed["removed"] > 0
+
+
 def test_names_of_two_stores_are_refused(lap: CommandRunner) -> None:
     lap.write("b.txt", b"b\n")
     assert lap.cas("show", "desk/1", "1").status == 2

@@ -91,6 +91,26 @@ def test_clone_has_the_same_log_and_the_same_files(root: Path, tmp_path: Path, b
     assert not (tmp_path / "incoming").exists()
 
 
+def test_push_pull_and_clone_say_how_far_they_are(root: Path, tmp_path: Path, bucket: FailingBucket) -> None:
+    said: list[tuple[str, int, int]] = []
+
+    def progress(what: str, done: int, total: int) -> None:
+        said.append((what, done, total))
+
+    with closing(Journal(str(root), UnsyncedDisk())) as journal, journal.reading() as store:
+        done = push(bucket, lane_of(store.log.store), store, label="desk", progress=progress)
+    assert isinstance(done, Pushed)
+    assert said[-1] == ("bytes", done.size, done.size)
+    for copy in (
+        lambda: mirror(bucket, done.head, str(tmp_path / "desk"), str(tmp_path / "in"), UnsyncedDisk(), progress),
+        lambda: clone(bucket, done.head, str(tmp_path / "clone"), str(tmp_path / "in"), UnsyncedDisk(), progress),
+    ):
+        said.clear()
+        copy()
+        assert ("bytes", done.size, done.size) in said
+        assert {"blobs", "documents"} <= {what for what, _, _ in said}
+
+
 def test_push_of_one_more_edit_takes_three_requests(root: Path, bucket: FailingBucket) -> None:
     first = pushed(root, bucket)
     edited(root, b"one\ntwo\n")

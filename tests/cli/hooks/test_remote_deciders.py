@@ -36,7 +36,18 @@ def test_agent_neither_decides_elsewhere_nor_carries_out(tmp_path: Path) -> None
         refused = client.cas("reject", "desk/1")
         assert refused.status == 1
         assert "a person decides" in refused.said
+        other = f"file://{tmp_path}/other"
+        for words in (
+            "remote add other",
+            "remote set team --push stop",
+            "remote remove team",
+            "remote gc",
+            "push --again",
+        ):
+            refused = client.cas(*words.split(), *([other] if "add" in words else []))
+            assert (refused.status, "a person decides" in refused.said) == (1, True), words
         client.end("cas")
+    assert not (tmp_path / "other").exists()
     lap.done("reject", "desk/1", "-m", "not so")
     with ClientProcess(desk.folder) as client:
         client.begin("cas")

@@ -17,7 +17,7 @@ from objstore import Action, NoSuchName, Status, Unit, Workspace, replace
 if TYPE_CHECKING:
     from objstore import EditView, FileSummary, Member, NetFile, Remote, RemoteVerdict
 
-__all__ = ["BECOMES", "Elsewhere", "status_with", "statuses", "verdict_of"]
+__all__ = ["BECOMES", "Elsewhere", "decided_by", "status_with", "statuses", "verdict_of"]
 
 BECOMES: Final = {Action.ACCEPT: Status.ACCEPTED, Action.REJECT: Status.REJECTED, Action.RESET: Status.PENDING}
 """The status that a decision gives."""
@@ -58,8 +58,7 @@ class Elsewhere:
     def decided(self) -> dict[Unit, Status]:
         """Return the status that each hunk gets by a decision that was not refused, until the mirror shows it."""
         with Workspace.open(self.root) as mirror:
-            awaited = mirror.awaited()
-        return {unit: BECOMES[each.action] for unit, each in awaited.items() if each.action is not Action.RESET}
+            return decided_by(mirror.awaited())
 
     def refusals(self) -> Iterator[str]:
         """Yield a sentence for each decision that the store with the files refused, unless it was decided again."""
@@ -142,6 +141,11 @@ def _existing(mirror: Workspace, seqs: Iterable[int]) -> "Iterator[EditView]":
     for seq in seqs:
         with suppress(NoSuchName):
             yield mirror.history.edit(seq)
+
+
+def decided_by(awaited: "Mapping[Unit, RemoteVerdict]") -> dict[Unit, Status]:
+    """Return the status that each hunk gets if others accepted or rejected it. `awaited`: as of Workspace."""
+    return {unit: BECOMES[each.action] for unit, each in awaited.items() if each.action is not Action.RESET}
 
 
 def statuses(awaited: "Mapping[Unit, RemoteVerdict]") -> dict[Unit, Status]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cli.render.comments import comments_by_change
 from cli.render.edits import awaited_words
 from cli.screen.terminal import shown_name
-from cli.selection.elsewhere import verdict_of
+from cli.selection.elsewhere import decided_by, verdict_of
 from cli.selection.turn_selection import TurnSelection
 from cli.web.diff_rows.net_rows import CONTEXT, DiffRows, is_whitespace_only
 from cli.web.request_fields import NotThere
@@ -106,7 +106,8 @@ def file_view(server: ServerState, workspace: "Workspace", shown: ShownFile, fir
     seen = workspace.review.seen_changes()
     comments = comments_by_change(workspace, file)
     paths = (file.path, file.path_before)
-    decided, awaited = {} if server.elsewhere is None else server.elsewhere.decided(), workspace.awaited()
+    awaited = workspace.awaited()
+    decided = decided_by(awaited)
     groups = [frozenset(keys[at] for at in (place, *change.shares_with)) for place, change in enumerate(file.changes)]
     for key, change, group, (_, height) in zip(keys, file.changes, groups, rows.places, strict=True):
         server.changes.put(key, ShownChange(units=change.units, together=group, paths=paths, rows=height))

@@ -248,7 +248,7 @@ def _entries(repository: Repository, now: Position, size: int) -> tuple[ReflogEn
         return reflog_since(repository, size)
     from objstore.disk.git.reftable import reflog
 
-    return reflog(repository)[size:]
+    return reflog(repository)[size : now.log_size]  # what moved since then is found by the next look
 
 
 def _kind(git_dir: str) -> str:

@@ -327,7 +327,7 @@ def _without(
 ) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
     """Move the changes of files that may be being written from `found` to messages in `unreadable`; return both."""
     certain = tuple(change for change in found if change.path not in written)
-    unfinished = [f"{change.path}: {_UNFINISHED}" for change in found if change not in certain]
+    unfinished = [f"{change.path}: {_UNFINISHED}" for change in found if change.path in written]
     return certain, (*unreadable, *unfinished)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from objstore import Action, CallInfo, Decided, Operation, Unit, Workspace
+from objstore import Action, CallInfo, Decided, ExternalChange, Operation, Unit, Workspace, import_bundle
 from tests.support.call_counts import count_calls
 from tests.support.faulty_disk import UnsyncedDisk
 
@@ -35,6 +35,19 @@ def costs_by_files(root: Path, files: int) -> dict[str, int]:
 def test_cost_is_linear_in_the_number_of_files(tmp_path: Path) -> None:
     few, many = (costs_by_files(tmp_path / str(files), files) for files in (60, 120))
     assert {act for act, work in many.items() if work > 2.3 * few[act]} == set()
+
+
+def test_import_compares_no_file_with_all_others(tmp_path: Path) -> None:
+    files, bundle = 200, tmp_path / "bundle"
+    (tmp_path / "desk").mkdir()
+    with Workspace.init(tmp_path / "desk", UnsyncedDisk()) as workspace:
+        with workspace.call(CallInfo(tool="sed")) as call:
+            for number in range(files):
+                call.write(f"folder/{number}", b"1\n")
+            call.commit()
+        workspace.transfer.export_bundle(str(bundle))
+    compared = count_calls(partial(import_bundle, str(bundle), str(tmp_path / "there")), ExternalChange.__eq__.__code__)
+    assert compared < 10 * files
 
 
 def costs_by_hunks(root: Path, hunks: int) -> dict[str, int]:

@@ -7,9 +7,9 @@ msgpack.
 
 import stat
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
-from operator import itemgetter
+from operator import lt
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from objstore.model.basic_types import LINK_MODE, FileState, recorded_mode
@@ -24,12 +24,11 @@ __all__ = [
     "ExcludedEntry",
     "TreeChange",
     "TreeEntry",
+    "TreeFolder",
     "TreeNames",
     "decode_tree",
     "encode_tree",
     "entry_at",
-    "entry_in",
-    "leaves_names_out",
     "named_blobs",
     "names_of",
     "tree_changes",
@@ -92,10 +91,7 @@ Load: TypeAlias = Callable[[BlobId], bytes]
 def encode_tree(entries: Iterable[TreeEntry | ExcludedEntry]) -> bytes:
     """Return the canonical encoding of a folder with `entries`, given in any order."""
     ordered = sorted(entries, key=lambda entry: entry.name)
-    values: list[Value] = [
-        [e.name] if isinstance(e, ExcludedEntry) else [e.name, e.mode, bytes(e.blob)] for e in ordered
-    ]
-    return encode({"kind": "tree", "entries": values})
+    return encode({"kind": "tree", "entries": [_value(entry) for entry in ordered]})
 
 
 def decode_tree(encoded: bytes) -> TreeNames:
@@ -149,36 +145,53 @@ def entry_at(root: BlobId | None, path: bytes, load: Load) -> TreeEntry | Exclud
     for part in path.split(b"/"):
         if root is None:
             return None
-        found = entry_in(load(root), part)
+        found = TreeFolder(load(root)).get(part)
         if isinstance(found, ExcludedEntry):
             return found
         root = _folder(found)
     return found
 
 
-def entry_in(encoded: bytes, name: bytes) -> TreeEntry | ExcludedEntry | None:
-    """Return the entry `name` of the folder in `encoded`, as unchecked as in `names_of`: its hash is from the store.
+class TreeFolder(Mapping[bytes, TreeEntry | ExcludedEntry]):
+    """The entries of one folder by name, in order; each is decoded when it is asked for, because a folder may be large.
 
-    Raises TreeInvalid.
+    Raises TreeInvalid, but not for every non-canonical encoding, as `names_of`: its hash is from the store.
     """
-    try:
-        entries: Any = unpack(encoded)["entries"]
-        at = bisect_left(entries, name, key=itemgetter(0))
-        return _entry(entries[at]) if at < len(entries) and entries[at][0] == name else None
-    except (RecordInvalid, KeyError, TypeError, IndexError):
-        return next((entry for entry in decode_tree(encoded) if entry.name == name), None)  # or raises with the reason
 
+    def __init__(self, encoded: bytes) -> None:
+        """Check the names in `encoded`, which the caller read from the store, but no more of its entries."""
+        entries: Any = ()
+        names: list[Any] = []
+        try:
+            entries = unpack(encoded)["entries"]
+            names = [entry[0] for entry in entries]
+            is_tree = {*map(type, names)} <= {bytes} and all(map(lt, names, names[1:]))
+        except (RecordInvalid, KeyError, TypeError, IndexError):
+            is_tree = False
+        if not is_tree:
+            entries = [_value(entry) for entry in decode_tree(encoded)]  # or raises with the reason
+            names = [entry[0] for entry in entries]
+        self._names: Final[list[bytes]] = names
+        self._entries: Final[list[Any]] = entries
 
-def leaves_names_out(encoded: bytes) -> bool:
-    """Return whether the folder in `encoded` has an excluded entry, as unchecked as in `names_of`.
+    def __getitem__(self, name: bytes) -> TreeEntry | ExcludedEntry:
+        """Return the entry with this name. Raises KeyError if there is none."""
+        at = bisect_left(self._names, name)
+        if self._names[at : at + 1] != [name]:
+            raise KeyError(name)
+        return _entry(self._entries[at])
 
-    Raises TreeInvalid.
-    """
-    try:
-        entries: Any = unpack(encoded)["entries"]
-        return 1 in map(len, entries)
-    except (RecordInvalid, KeyError, TypeError):
-        return any(isinstance(entry, ExcludedEntry) for entry in decode_tree(encoded))  # or raises with the reason
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield the names, ascending."""
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        """Return how many entries it has."""
+        return len(self._names)
+
+    def leaves_names_out(self) -> bool:
+        """Return whether any of its entries is excluded."""
+        return 1 in map(len, self._entries)
 
 
 def walk_trees(root: BlobId, load: Load, seen: set[BlobId]) -> Iterator[TreeNames]:
@@ -260,6 +273,10 @@ def _compared(both: _Both, load: Load) -> Iterator[TreeChange | _Both]:
 
 def _folder(entry: TreeEntry | ExcludedEntry | None) -> BlobId | None:
     return entry.blob if isinstance(entry, TreeEntry) and entry.is_folder else None
+
+
+def _value(entry: TreeEntry | ExcludedEntry) -> Value:
+    return [entry.name] if isinstance(entry, ExcludedEntry) else [entry.name, entry.mode, bytes(entry.blob)]
 
 
 def _entry(value: Value) -> TreeEntry | ExcludedEntry:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 from objstore.model.basic_types import DocumentId, FileState
 from objstore.model.ids import BlobId
 from objstore.model.relpath import beginning, joined
-from objstore.model.tree import ExcludedEntry, TreeEntry, decode_tree, entry_at, entry_in, leaves_names_out
+from objstore.model.tree import ExcludedEntry, TreeEntry, TreeFolder, encode_tree, entry_at
 from objstore.storage.transaction.journal import Journal
 
 if TYPE_CHECKING:
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["KnownStates", "known_state_of"]
 
 
-_FEW: Final = 3
-"""Entries of one folder that are looked up alone; for more, all of them take less time."""
+_NONE: Final = TreeFolder(encode_tree(()))
 
 
 def known_state_of(journal: Journal, path: bytes) -> FileState | ExcludedEntry | None:
@@ -40,8 +39,7 @@ class KnownStates:
         self.journal: Final = journal
         self._store: Final = journal.store
         baseline = journal.store.baseline()
-        self._folders: dict[bytes, dict[bytes, TreeEntry | ExcludedEntry]] = {}
-        self._asked: dict[bytes, int] = {}  # how many entries of each folder were asked for
+        self._folders: dict[bytes, TreeFolder] = {}
         self._root: Final = None if baseline is None else baseline.root
         self.skipped: list[SkippedPath] = []
         self.joining: dict[bytes, FileState] = {}  # states of files that the baseline left out, and takes now
@@ -52,7 +50,8 @@ class KnownStates:
         tip = self._store.tip_at(path)
         if tip is not None:
             return tip.document, tip.state
-        entry = self._entry(path)
+        folder, _, name = path.rpartition(b"/")
+        entry = self.entries(folder).get(name)
         if not isinstance(entry, TreeEntry) or self._store.ever_at(path):
             return None, None
         return None, entry.state
@@ -82,11 +81,10 @@ class KnownStates:
         return False
 
     def may_leave_out(self, folder: bytes) -> bool:
-        """Return whether the baseline may leave out names in a folder, without reading all of a large one."""
-        root = self._tree(folder)
-        return root is None or leaves_names_out(self._store.blob(root))
+        """Return whether the baseline may leave out names in a folder."""
+        return self._tree(folder) is None or self.entries(folder).leaves_names_out()
 
-    def entries(self, folder: bytes) -> dict[bytes, TreeEntry | ExcludedEntry]:
+    def entries(self, folder: bytes) -> TreeFolder:
         """Return the baseline's entries for a folder, by name."""
         # Go up to the first folder that was read, then down again. A loop, because a path may be very deep.
         unread = []
@@ -97,17 +95,9 @@ class KnownStates:
             if not unread[-1]:
                 break
         for path in reversed(unread):
-            self._folders[path] = {entry.name: entry for entry in self._read(path)}
+            root = self._tree(path)
+            self._folders[path] = _NONE if root is None else TreeFolder(self._store.blob(root))
         return self._folders[folder]
-
-    def _entry(self, path: bytes) -> TreeEntry | ExcludedEntry | None:
-        """Return the baseline's entry for a path. The first ones of a folder are read alone, for it may be large."""
-        folder, _, name = path.rpartition(b"/")
-        count = self._asked[folder] = self._asked.get(folder, 0) + 1
-        if folder in self._folders or count > _FEW:
-            return self.entries(folder).get(name)
-        root = self._tree(folder)
-        return None if root is None else entry_in(self._store.blob(root), name)
 
     def below(self, folder: bytes) -> set[bytes]:
         """Return every path below a folder at which a file is known, or was known once."""
@@ -158,10 +148,6 @@ class KnownStates:
             return True  # the folder above is read already, so `entries` answers as fast
         entry = entry_at(self._root, folder, self._store.blob)
         return isinstance(entry, TreeEntry) and entry.is_folder
-
-    def _read(self, folder: bytes) -> tuple[TreeEntry | ExcludedEntry, ...]:
-        root = self._tree(folder)
-        return () if root is None else decode_tree(self._store.blob(root))
 
     def _tree(self, folder: bytes) -> BlobId | None:
         """Return the name of the baseline's tree of a folder (None: it has none)."""

@@ -43,8 +43,7 @@ class FolderFiles:
                 before=old.facts,
                 gone=frozenset(),
             )
-        were, are = set(old.names), set(names)
-        gone, new = sorted(were - are), sorted(are - were)
+        gone, new = _apart(old.names, names)
         if len(gone) + len(new) > _MOST_NAMES:
             return None
         cut, put = ([bisect_left(known, name) for name in some] for known, some in ((old.names, gone), (names, new)))
@@ -80,6 +79,32 @@ class FolderFiles:
         """Set what is known of the file at a position."""
         put_signature(self.facts, at, signature)
         self.blobs[at * HASH_SIZE : (at + 1) * HASH_SIZE] = blob
+
+
+def _apart(before: list[bytes], now: list[bytes]) -> tuple[list[bytes], list[bytes]]:
+    """Return the names that are only in the first, and those only in the second, of two lists in ascending order.
+
+    Blocks that are equal are compared as a whole: sets of all names would take as long as to list the folder.
+    """
+    gone: list[bytes] = []
+    new: list[bytes] = []
+    at = to = 0
+    while at < len(before) and to < len(now):
+        if before[at : at + _BLOCK] == now[to : to + _BLOCK]:
+            at, to = at + _BLOCK, to + _BLOCK
+            continue
+        for _ in range(_BLOCK):
+            if at == len(before) or to == len(now):
+                break
+            if before[at] == now[to]:
+                at, to = at + 1, to + 1
+            elif before[at] < now[to]:
+                gone.append(before[at])
+                at += 1
+            else:
+                new.append(now[to])
+                to += 1
+    return gone + before[at:], new + now[to:]
 
 
 def _respliced(packed: bytes, widths: Sequence[int], cut: Sequence[int], put: Sequence[int]) -> bytearray:

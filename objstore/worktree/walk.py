@@ -379,16 +379,14 @@ class TreeWalk:
     def _listed(self, fd: int, path: bytes, above: Rules, old: CachedFolder | None) -> _Listed:
         """List an open folder, and sort its names by its rules."""
         with os.scandir(fd) as found:
-            entries = _kinds(list(found))
-        file_names = set(map(_encoded, [name for name, kind in entries if kind == "file"]))
-        has_git = any(name == ".git" for name, _ in entries)
+            files, others = _kinds(list(found))
+        file_names = set(map(_encoded, files))
+        has_git = b".git" in file_names or (".git", "folder") in others or (".git", "other") in others
         rules, texts = self._rules_of(fd, path, above, file_names, has_git=has_git)
         is_incomplete = self._is_rebuilt_folder(fd, path, file_names, above, old)
-        names = _Names() if is_incomplete else self._sort_names(path, entries, rules, old, file_names)
+        names = _Names() if is_incomplete else self._sort_names(path, others, rules, old, file_names)
         if old is not None and names.left_out:
-            special = set(
-                map(_encoded, [name for name, kind in entries if kind == "other"])
-            )  # no rule leaves these out
+            special = {_encoded(name) for name, kind in others if kind == "other"}  # no rule leaves these out
             covered = {*old.names, *old.folders} - special
             self.stat_cache.newly_left_out += [joined(path, name) for name in names.left_out if name in covered]
         return _Listed(
@@ -441,24 +439,21 @@ class TreeWalk:
     def _sort_names(
         self,
         path: bytes,
-        entries: Iterable[tuple[str, str]],
+        others: Iterable[tuple[str, str]],
         rules: Rules,
         old: CachedFolder | None,
         file_names: set[bytes],
     ) -> _Names:
-        names = _Names()
+        """Sort the names in a folder. `others`: those that are no files, each with its kind."""
+        names, new = _Names(), file_names
         if old is not None and old.rules == rules.fingerprint:
             # The same rules scan the same files; only of those that git ignores, its index may have others now.
-            same = file_names.intersection(old.names)
-            same.difference_update(old.tracked)
-            names.files = (
-                list(old.names) if len(same) == len(old.names) else [name for name in old.names if name in same]
-            )
-            others = [(os.fsdecode(name), "file") for name in file_names - same]
-            entries = [*others, *(entry for entry in entries if entry[1] != "file")]
+            new = file_names.difference(old.names).union(file_names.intersection(old.tracked))
+            is_same = len(file_names) - len(new) == len(old.names)
+            names.files = [name for name in old.names if is_same or (name in file_names and name not in new)]
         folder = os.fsdecode(path)
         secrets, excluded = self._reader.rules.secrets, self._reader.rules.excluded
-        for name, kind in sorted(entries):
+        for name, kind in sorted([*((os.fsdecode(name), "file") for name in new), *others]):
             if is_reserved(name) or (name.startswith(".cas") and re.fullmatch(_OURS, name)):
                 continue
             encoded, is_folder = os.fsencode(name), kind == "folder"
@@ -775,13 +770,17 @@ def _touched(old: CachedFolder | None, names: _Names, differing: AbstractSet[byt
     return ChangedNames(already.names | differing | others, already.gone | others)
 
 
-def _kinds(entries: "Sequence[os.DirEntry[str]]") -> list[tuple[str, str]]:
-    """Return each name with its kind."""
+def _kinds(entries: "Sequence[os.DirEntry[str]]") -> tuple[list[str], list[tuple[str, str]]]:
+    """Return the names of files and symlinks, and each other name with its kind."""
     try:
         # Most are files, and a call for each would take as long as the rest.
-        return [(entry.name, "file" if entry.is_file(follow_symlinks=False) else _kind(entry)) for entry in entries]
+        files = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
+        rest = entries if len(files) < len(entries) else ()
+        kinds = [(entry.name, _kind(entry)) for entry in rest if not entry.is_file(follow_symlinks=False)]
     except OSError:
-        return [(entry.name, _kind(entry)) for entry in entries]
+        files, kinds = [], [(entry.name, _kind(entry)) for entry in entries]
+    files += [name for name, kind in kinds if kind == "file"]
+    return files, [each for each in kinds if each[1] != "file"]
 
 
 def _kind(entry: "os.DirEntry[str]") -> str:

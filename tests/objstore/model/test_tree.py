@@ -14,11 +14,10 @@ from objstore.model.tree import (
     ExcludedEntry,
     TreeChange,
     TreeEntry,
+    TreeFolder,
     decode_tree,
     encode_tree,
     entry_at,
-    entry_in,
-    leaves_names_out,
     named_blobs,
     names_of,
     tree_changes,
@@ -48,17 +47,30 @@ def test_decoding_inverts_encoding_in_order(entries: list[TreeEntry | ExcludedEn
 def test_an_entry_that_is_read_alone_is_that_of_the_decoded_tree(entries: list[TreeEntry | ExcludedEntry]) -> None:
     encoded = encode_tree(entries)
     for entry in decode_tree(encoded):
-        assert entry_in(encoded, entry.name) == entry
-        assert entry_in(encoded, entry.name + b"!") in {None, *entries}
-    assert leaves_names_out(encoded) is any(isinstance(entry, ExcludedEntry) for entry in entries)
+        assert TreeFolder(encoded).get(entry.name + b"!") in {None, *entries}
+    folder = TreeFolder(encoded)
+    assert tuple(folder.values()) == decode_tree(encoded)
+    assert folder == {entry.name: entry for entry in entries}
+    assert folder.leaves_names_out() is any(isinstance(entry, ExcludedEntry) for entry in entries)
 
 
-@pytest.mark.parametrize("damaged", [b"", b"\x80", encode_tree(())[:-1], msgpack.packb({"kind": "tree", "entries": 7})])
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        b"",
+        b"\x80",
+        encode_tree(())[:-1],
+        msgpack.packb({"kind": "tree", "entries": 7}),
+        msgpack.packb({"kind": "tree", "entries": [7]}),
+        msgpack.packb({"kind": "tree", "entries": [[]]}),
+        msgpack.packb({"kind": "tree", "entries": [["a"]]}),
+        msgpack.packb({"kind": "tree", "entries": [[b"b"], [b"a"]]}),
+        msgpack.packb({"kind": "tree", "entries": [[b"a"], [b"a"]]}),
+    ],
+)
 def test_what_is_no_tree_is_refused_where_a_part_of_it_is_read(damaged: bytes) -> None:
     with pytest.raises(TreeInvalid):
-        entry_in(damaged, b"a")
-    with pytest.raises(TreeInvalid):
-        leaves_names_out(damaged)
+        TreeFolder(damaged)
 
 
 @given(FOLDERS)

@@ -88,6 +88,7 @@ def outcome_shape(
                     for broken in outcome.broken
                 ],
                 "absent": list(outcome.absent),
+                "given_to": list(outcome.given_to),
             }
         case Conflicted():
             shape |= {
@@ -141,6 +142,7 @@ def empty_outcome(action: str, *, dry_run: bool = False) -> dict[str, Json]:
         "older": [],
         "broken": [],
         "absent": [],
+        "given_to": [],
         "conflicts": [],
         "accept_first": [],
         "reject_first": [],

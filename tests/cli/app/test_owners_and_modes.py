@@ -276,6 +276,8 @@ def test_owners_and_attributes_that_are_not_recorded_are_said_once(
 
     says("What was restored", "reject", "3", "4")
     says_nothing("undo")
+    assert done("redo", "--json", folder=root, settings=as_root).json()["given_to"] == [USER]
+    assert done("undo", "--json", folder=root, settings=as_root).json()["given_to"] == []
     says("What was restored", "redo")
     says_nothing("undo")
     says("What was restored", "restore", "a@1")

@@ -167,7 +167,7 @@ def _restored_text(
             f"Kept {shown_name(path)}: it came into sight later, and it or what it was made of may have been there."
         )
     if not outcome.edits:
-        yield screen.line(f"No file {'changes' if dry_run else 'changed'}: all are as they were then.")
+        yield screen.line(f"No file {'changes' if dry_run else 'changed'}: all recorded files are as they were then.")
     elif dry_run:
         yield from effect_text(outcome.files, workspace.review.preview, screen)
     else:

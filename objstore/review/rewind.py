@@ -5,7 +5,7 @@ edits of the person's own, together with a decision on them, so that an undo can
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from objstore.disk.file_changes.open_dirs import first_symlink_on
@@ -13,9 +13,9 @@ from objstore.disk.fs.reserved_names import folded_name
 from objstore.history.edit_queries import edits
 from objstore.history.session_queries import turn
 from objstore.history.state_at import PastFiles, past_files
-from objstore.model.basic_types import FileState, OnExternal, Origin, Status, Unit
+from objstore.model.basic_types import FileState, Origin, Status, Unit
 from objstore.model.records import HEIR_NOTE, MADE_NOTE, Edit
-from objstore.model.results import CallInfo, CallOutcome, ExternalChanges
+from objstore.model.results import CallInfo, CallOutcome, ExternalChange, ExternalChanges
 from objstore.model.views import EditFilter, EditView, TurnView
 from objstore.review.acts import commit_act
 from objstore.review.calls.tracked_call import Call
@@ -51,14 +51,18 @@ def _is_since(view: EditView, start: TurnView) -> bool:
     return view.edit.time >= start.time
 
 
-def rewind_exactly(journal: Journal, call: Call, number: int, *, who: str, dry_run: bool) -> CallOutcome:
+def rewind_exactly(
+    journal: Journal, call: Call, number: int, changes: Iterable[ExternalChange], *, who: str, dry_run: bool
+) -> CallOutcome:
     """Restore every recorded file to its state when turn `number` began, and commit the call.
 
-    The call has the information of `exact_info`. Raises NoSuchName, FileChanged if a folder of a path is now a symlink,
-    SnapshotUnreadable, BlobMissing and what Call.commit raises.
+    The call has the information of `exact_info`. `changes`: those that `unrecorded` returns. Raises NoSuchName,
+    FileChanged if a folder of a path is now a symlink, SnapshotUnreadable, BlobMissing and what Call.commit raises.
     """
     then = _files_then(journal, number)
     differing = _differing(journal, then)
+    changed = map(os.fsencode, [change.path for change in changes])
+    differing |= {path: then.states.get(path) for path in changed if path not in differing}
     moment = turn(journal, number).time
     restored = [path for path, state in differing.items() if state is not None]
     kept = [
@@ -87,16 +91,17 @@ def exact_info(number: int, *, who: str) -> CallInfo:
     return CallInfo(tool="rewind", origin=Origin.PERSON, notes={"turn": str(number)} | ({"who": who} if who else {}))
 
 
-def unrecorded(journal: Journal, number: int, on_external: OnExternal) -> ExternalChanges | None:
-    """Return the unrecorded changes of files that an exact rewind would restore, unless the person chose to go on.
+def unrecorded(journal: Journal, number: int, without_edit: Iterable[ExternalChange]) -> ExternalChanges:
+    """Return the unrecorded changes of files that existed when turn `number` began, or that a rewind would remove.
 
-    Raises NotMounted.
+    `without_edit`: those of files that have no edit. Raises NoSuchName and NotMounted.
     """
-    differing = _differing(journal, _files_then(journal, number))
-    tips = [tip for path in differing if (tip := journal.store.tip_at(path)) is not None]
-    require_mounted(journal, (tip.path for tip in tips))
-    found = found_changes(journal, tips) if on_external is OnExternal.ABORT else ()
-    return ExternalChanges(changes=found) if found else None
+    then = _files_then(journal, number)
+    differing = _differing(journal, then)
+    tips = {path: tip for path in {**differing, **then.states} if (tip := journal.store.tip_at(path)) is not None}
+    require_mounted(journal, [tips[path].path for path in differing if path in tips])
+    others = [change for change in without_edit if os.fsencode(change.path) in then.states]
+    return ExternalChanges(changes=(*found_changes(journal, tips.values()), *others))
 
 
 def _files_then(journal: Journal, number: int) -> PastFiles:

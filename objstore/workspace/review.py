@@ -432,16 +432,19 @@ class Review(Role):
         Changes of these files that were not recorded stop it, or are recorded first (`on_external`). Raises NoSuchName,
         FileChanged if a folder of a path is now a symlink, and what Call.restore and Call.commit raise.
         """
+        from objstore.agents.unrecorded_files import unrecorded_files
         from objstore.review import rewind
         from objstore.review.calls.tracked_call import Call
+        from objstore.worktree.walk import ScanLimits
 
         with self._journal.session(dry_run=dry_run) as (batch, _):
-            found = rewind.unrecorded(self._journal, turn, on_external)
-            if found is not None:
+            without_edit = unrecorded_files(self._journal, ScanLimits()).changes
+            found = rewind.unrecorded(self._journal, turn, without_edit)
+            if found.changes and on_external is OnExternal.ABORT:
                 return found
             call = Call(self._journal, batch, rewind.exact_info(turn, who=who))
             self._preview = call.text if dry_run else None
-            return rewind.rewind_exactly(self._journal, call, turn, who=who, dry_run=dry_run)
+            return rewind.rewind_exactly(self._journal, call, turn, found.changes, who=who, dry_run=dry_run)
 
     def amendable(self, seq: int) -> Content:
         """Return the current file on disk that an edit changed. Raises NoSuchName, NotAmendable, FileMissing."""

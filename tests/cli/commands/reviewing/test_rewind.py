@@ -222,7 +222,36 @@ def test_dry_run_of_an_exact_rewind_shows_the_diff_and_changes_nothing(lived: Co
 
 def test_exact_rewind_without_a_difference_says_so(lived: CommandRunner) -> None:
     lived.done("rewind", "3", "--exact")
-    assert lived.done("rewind", "3", "--exact").text == "No file changed: all are as they were then.\n"
+    said = lived.done("rewind", "3", "--exact").text
+    assert said == "No file changed: all recorded files are as they were then.\n"
+
+
+@pytest.mark.parametrize("change", ["a", "never edited", "a is gone", "never edited is gone"])
+def test_exact_rewind_stops_where_only_an_unrecorded_change_differs_from_then(
+    runner: CommandRunner, change: str
+) -> None:
+    for name in ("a", "never edited"):
+        (runner.folder / name).write_bytes(b"1\n")
+    runner.done("record")
+    began = TurnInfo(session="one", began=now(), client="claude-code")
+    runner.call(lambda call: call.write("a", b"agent\n"), conversation="one", turn=began)
+    runner.done("rewind", "1", "--exact")
+    then = files(runner)
+    (runner.folder / "new").write_bytes(b"unrecorded and new\n")
+    name = change.removesuffix(" is gone")
+    if name == change:
+        (runner.folder / name).write_bytes(b"mine\n")
+    else:
+        (runner.folder / name).unlink()
+    refused = runner.cas("rewind", "1", "--exact")
+    assert refused.status == 1
+    assert f"{name} changed outside since the last recorded state" in refused.said or f"{name} was" in refused.said
+    said = runner.done("rewind", "1", "--exact", "--on-external", "keep").text
+    assert f"Recorded the change from outside to {name} as edit" in said
+    assert files(runner) == {**then, "new": b"unrecorded and new\n"}
+    assert runner.done("rewind", "1", "--exact").text == "No file changed: all recorded files are as they were then.\n"
+    runner.done("undo")
+    assert files(runner) != {**then, "new": b"unrecorded and new\n"}
 
 
 def test_exact_rewind_stops_at_an_unrecorded_change_unless_it_is_kept(lived: CommandRunner) -> None:

@@ -10,6 +10,7 @@ import gc
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from struct import error as StructError  # noqa: N812 - as classes are named
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -334,7 +335,7 @@ def _freeze_or_collect() -> None:
     """
     global _objects_since_collection  # noqa: PLW0603 - there is one collector in a process
     made = gc.get_count()[0]
-    if made < _FEW_OBJECTS or gc.get_freeze_count():
+    if made < _FEW_OBJECTS or _has_frozen_objects():
         return
     _objects_since_collection += made
     if _objects_since_collection > _MOST_OLD:
@@ -343,3 +344,9 @@ def _freeze_or_collect() -> None:
     else:
         gc.freeze()
         gc.unfreeze()
+
+
+@cache
+def _has_frozen_objects() -> bool:
+    """Return whether this process was forked from one that froze its objects. Counting goes through all of them."""
+    return gc.get_freeze_count() > 0

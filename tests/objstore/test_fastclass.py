@@ -216,5 +216,30 @@ def test_a_named_tuple_has_a_value_for_each_field_and_no_other(
         cls(*values, **named)
 
 
-def test_named_tuple_classes_share_one_constructor() -> None:
-    assert OurPair.__new__ is NamedTuple.__new__
+@pytest.mark.parametrize("at", [0, 5, 39])
+def test_first_instances_of_a_named_tuple_behave_like_later_ones(at: int) -> None:
+    class Fresh(NamedTuple):
+        name: str
+        size: int = 3
+        notes: tuple[int, ...] = ()
+
+    instances: list[Any] = []
+    for number in range(40):
+        if number == at:
+            for wrong in ({}, {"size": 1}, {"name": "a", "more": 2}):
+                with pytest.raises(TypeError):
+                    Fresh(**wrong)
+            with pytest.raises(TypeError):
+                Fresh("a", name="b")  # type: ignore[misc]
+        instances += [Fresh(str(number)), Fresh(notes=(), name=str(number)), Fresh(str(number), 3, notes=())]
+    assert instances == [(str(number), 3, ()) for number in range(40) for _ in range(3)]
+    assert {type(one) for one in instances} == {Fresh}
+    assert instances[-1]._replace(size=4) == Fresh._make(["39", 4, ()])
+    assert copy.copy(instances[-1]) == instances[-1]
+
+
+def test_a_named_tuple_class_compiles_no_constructor_before_it_is_used() -> None:
+    class Unused(NamedTuple):
+        name: str
+
+    assert Unused.__new__ is NamedTuple.__new__

@@ -125,7 +125,8 @@ def decode_record(encoded: bytes) -> tuple[Record, RecordId | None]:
     """
     record, previous = _read(Fields(unpack(encoded)))
     # This comparison refuses every other encoding: longer integers, unordered keys, explicit default values.
-    if encode(_fields_of(record, previous)) != encoded:
+    fields = _fields_of(record, previous)
+    if (spell(fields) if isinstance(record, Edit) else encode(fields)) != encoded:
         raise RecordInvalid("not the canonical encoding")
     return record, previous
 

@@ -3,6 +3,7 @@
 Separate from the index itself, because most commands only query, and then neither records nor blobs need be decoded.
 """
 
+import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
@@ -70,6 +71,18 @@ _DECIDED_EDIT: Final = (
     f"SELECT {INTACT['edits']}, document, void, units, whole, reasons, owner, session "  # noqa: S608 - this module's own names
     "FROM edits WHERE seq = ?"
 )
+
+_UNITS_SET: Final = {name: f":{name}" for name in ("units", "status", "reasons", "owner", "session")} | {
+    "changes": "changes + 1"
+}
+_SET_UNITS: Final = (
+    f"UPDATE edits SET {', '.join(f'{name} = {to}' for name, to in _UNITS_SET.items())}, checksum = "  # noqa: S608 - as above
+    f"{re.sub(r'[a-z_]+', lambda name: _UNITS_SET.get(name[0], name[0]), SUMS['edits'])} WHERE seq = :seq"
+)
+"""In one statement, because an expression reads the row as it was: the checksum is over the new values."""
+
+_MANY_DOCUMENTS: Final = 8_192
+"""Documents from which on what changed in them is written: more (some 7 MB) need not be held in memory."""
 
 _UNDONE: Final = frozenset({Action.UNDO, Action.REDO})
 
@@ -143,8 +156,10 @@ class LogIngest:
                     self._apply_record(next(decoded), place)
                 except sqlite3.IntegrityError as error:
                     raise place.damaged("the record has a number that another one has too") from error
+        if len(self._records) >= _MANY_DOCUMENTS:
+            self._write_tips()
         if self._counts.are_many:
-            self.settle()
+            self._counts.settle()
 
     @property
     def newest(self) -> NewestNumbers:
@@ -335,11 +350,16 @@ class LogIngest:
         counted = units if whole or len(units) == 1 else units[1:]
         status = next(letter for letter in "parw" if letter in counted)
         self._db.execute(
-            "UPDATE edits SET units = ?, status = ?, reasons = ?, owner = ?, session = ?, changes = changes + 1 "
-            "WHERE seq = ?",
-            (units, status, reasons, *owner, seq),
+            _SET_UNITS,
+            {
+                "units": units,
+                "status": status,
+                "reasons": reasons,
+                "owner": owner.conversation,
+                "session": owner.session,
+                "seq": seq,
+            },
         )
-        self._update_checksums("edits", "seq", seq, seq)
 
     def _insert(self, table: str, *values: str | bytes | int | None) -> None:
         """Insert a row, with its checksum over all values."""

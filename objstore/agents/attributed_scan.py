@@ -17,6 +17,7 @@ from objstore.model.views import EditView
 from objstore.review.calls.attribution import Attribution, Facts
 from objstore.review.calls.open_calls import AgentCall, OpenCalls, sanitized_text
 from objstore.storage.transaction.journal import Journal
+from objstore.values.clock import FILE_TIME_LAG_NS
 from objstore.values.errors import BlobMissing, DiskFailed, PathError, TreeInvalid
 
 if TYPE_CHECKING:
@@ -26,9 +27,6 @@ __all__ = ["AttributedScan", "Looks"]
 
 _WHO: Final = "hook"
 """Who decides when a report shows whose earlier edits are."""
-
-_TICK_NS: Final = 20_000_000
-"""How far the time of a file may lag behind the clock."""
 
 
 class Looks(Protocol):
@@ -135,7 +133,7 @@ class AttributedScan:
         """Return whether a file was certainly not changed since a time (microseconds since 1970-01-01 UTC)."""
         with suppress(PathError), reaching(path), self._journal.tree.locate(path, changing=True) as resolved:
             found = look_at(resolved)
-            return found is None or found.st_ctime_ns + _TICK_NS < since * 1000
+            return found is None or found.st_ctime_ns + FILE_TIME_LAG_NS < since * 1000
         return False
 
     def leave_unattributed(self, since: int, reason: str, paths: Sequence[str] | None = None) -> None:

@@ -148,8 +148,9 @@ def record_differences(
     watch_repositories(journal, [row.path for row in dirty])
     if scan is not None and (dirty or any(walk.has_changes for walk in walks.values())):
         kept = scan
-    # The scan that records the rest of what appeared must know, too, what was left out before.
-    if kept is not None and recorded.issuperset({*recorder.left_out, *recorder.may_hold}):
+    # The scan that records the rest must know, too, what was left out or not mounted before.
+    unseen = {here.path for here in found if here.is_unseen}
+    if kept is not None and recorded.issuperset({*recorder.left_out, *recorder.may_hold, *unseen}):
         kept.save()
     skipped = [*(place for walk in walks.values() for place in walk.skipped), *known.skipped]
     return conversation, edits, skipped

@@ -38,6 +38,7 @@ from objstore.storage.store.write_batch import Batch, now
 from objstore.storage.transaction.journal import Journal
 from objstore.text.forms import shown_lines
 from objstore.text.lines import split_lines
+from objstore.values.clock import FILE_TIME_LAG_NS
 from objstore.values.errors import UNREADABLE, CasError, HistoryBroken
 from objstore.values.fastclass import field, replace, value, variable
 from objstore.weave.document import Document
@@ -404,6 +405,7 @@ class _Comparison:
         if here.is_lost or self._is_formatting(here):
             return here
         may_be_agents = owner_at(self._whose, here.path, here.changed, here.tick).origin.needs_review
+        may_be_agents = may_be_agents and not self._was_moved_back(here)
         left: Difference | None = here
         if here.document is not None and (here.known is None or self._is_under_review(here.document)):
             left = self._returned(here, here.document, event, may_be_agents=may_be_agents)
@@ -472,15 +474,28 @@ class _Comparison:
 
     def _was_written_away(self, here: Difference) -> bool:
         """Return whether a file that is back was last written before it was found to be gone: no look saw that."""
+        seen, gone = self._seen_back(here)
+        return seen is not None and seen.st_mtime_ns <= gone
+
+    def _was_moved_back(self, here: Difference) -> bool:
+        """Return whether nothing touched a file that is back since it was found to be gone: a folder moved with it.
+
+        No program can set the time that shows this, and a file that is written or moved by itself gets another.
+        """
+        seen, gone = self._seen_back(here)
+        return seen is not None and seen.st_ctime_ns + FILE_TIME_LAG_NS + here.tick <= gone
+
+    def _seen_back(self, here: Difference) -> tuple[os.stat_result | None, int]:
+        """Return what the system says of a file that is back (None: it is not), and when it was found to be gone."""
         if here.document is None or here.known is not None or here.now is None:
-            return False
+            return None, 0
         store = self._journal.store
         places = [*store.index.history.of(here.document)]
         newest = store.record(places[-1])[0] if places else None  # None: all of its history was purged
-        with suppress(OSError):
-            written = os.lstat(os.path.join(os.fsencode(self._journal.tree.root), here.path)).st_mtime_ns
-            return isinstance(newest, Edit | Decision) and written <= newest.time * _NS_PER_US
-        return False
+        if isinstance(newest, Edit | Decision):
+            with suppress(OSError):
+                return os.lstat(os.path.join(os.fsencode(self._journal.tree.root), here.path)), newest.time * _NS_PER_US
+        return None, 0
 
     def _is_under_review(self, document: DocumentId) -> bool:
         found = self._journal.store.index.history.edits_with(document, [Status.PENDING, Status.AWAY])

@@ -1,8 +1,12 @@
 """Read the clock for the times in records and segments."""
 
 import time
+from typing import Final
 
-__all__ = ["now"]
+__all__ = ["FILE_TIME_LAG_NS", "now"]
+
+FILE_TIME_LAG_NS: Final = 20_000_000
+"""How far the time of a file may lag behind the clock."""
 
 
 def now() -> int:

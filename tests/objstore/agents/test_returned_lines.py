@@ -10,6 +10,7 @@ Every line that an agent or a person adds is unique, so it is known whose each l
 
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -40,6 +41,7 @@ from objstore import (
     Unit,
 )
 from objstore.model.views import EditView
+from objstore.values.clock import FILE_TIME_LAG_NS
 from objstore.values.request_errors import EditAway, NoSuchName
 from tests.support.git_project import GitProject
 from tests.support.git_repository import git
@@ -439,20 +441,27 @@ def seen(project: GitProject) -> dict[int, tuple[str, str]]:
     return {view.seq: (view.edit.origin.value, view.status.value) for view in edits}
 
 
-def test_a_folder_that_leaves_and_returns_is_no_edit(project: GitProject) -> None:
+@pytest.mark.parametrize("conversation", ["", "c", "d"], ids=["a person", "the same agent", "another agent"])
+def test_a_folder_that_leaves_and_returns_is_no_edit(project: GitProject, conversation: str) -> None:
     (project.folder / "sub").mkdir()
     project.write("sub/a.txt", FIRST)
     project.look()
     project.agent_writes("sub/a.txt", AGENTS)
     before, lines = seen(project), project.workspace.history.blame("sub/a.txt")
     outside = project.folder.parent / "outside"
+    time.sleep(FILE_TIME_LAG_NS / 1e9)
     (project.folder / "sub").rename(outside)
     project.look()
+    call = AgentCall(conversation=conversation, id="mv", tool="Bash", paths=None)
+    if conversation:
+        project.workspace.hooks.begin(call)
     outside.rename(project.folder / "sub")
+    if conversation:
+        project.workspace.hooks.end(call)
     project.look()
     after = seen(project)
     assert {seq: after[seq] for seq in before} == before
-    assert after[3] == ("external", "away")  # that it was gone
+    assert (len(after), after[3]) == (3, ("external", "away"))  # that it was gone
     assert project.workspace.history.blame("sub/a.txt") == lines
     project.reject(2)
     assert project.text("sub/a.txt") == FIRST
@@ -572,15 +581,24 @@ def test_lines_under_review_that_a_person_moves_await_review(project: GitProject
     assert last[0].seq in {view.seq for view in pending}
 
 
-def test_what_changes_while_a_path_is_ignored_is_unattributed_where_an_agent_works(project: GitProject) -> None:
+@pytest.mark.parametrize("moves", [False, True], ids=["git doesn't move", "git moves"])
+def test_what_changes_while_a_path_is_ignored_is_unattributed_where_an_agent_works(
+    project: GitProject, *, moves: bool
+) -> None:
+    project.git("rm", "-q", "2.txt")
+    project.git("commit", "-q", "-m", "without")
+    project.look()
+    before = seen(project)
     call = AgentCall(conversation="c", id="1", tool="Bash", paths=None)
     project.workspace.hooks.begin(call)
     project.write(".casignore", "0.txt\n.casignore\n")
     project.workspace.hooks.end(call)
     project.write("0.txt", "changed\n")
     project.look()
-    assert seen(project) == {}
+    assert seen(project) == before
     (project.folder / ".casignore").unlink()
+    if moves:
+        project.git("checkout", "-q", "HEAD~1")
     project.agent_writes("1.txt", "other\n")
     project.look()
     found = {view.edit.path: view for view in project.workspace.history.edits(EditFilter())}

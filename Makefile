@@ -12,7 +12,7 @@ LAWS := tests/objstore/weave/test_weave_laws.py tests/objstore/text/test_rebase.
 	tests/objstore/review/test_diagrams.py tests/objstore/test_state_machine.py tests/objstore/review/test_similar_lines.py \
 	tests/objstore/review/test_repeated_edits.py tests/objstore/review/test_taken_out.py \
 	tests/objstore/agents/test_attribution_laws.py tests/objstore/agents/test_returned_lines.py \
-	tests/objstore/agents/test_evidence_laws.py tests/objstore/review/test_encodings.py
+	tests/objstore/agents/test_evidence_laws.py tests/objstore/agents/test_place_laws.py tests/objstore/review/test_encodings.py
 # The tests that `make test` takes a sample of say so by these names.
 CRASHES = $(shell grep -lrE '\b(WHOLE|sampled_product|sampled_steps)\b' tests --include='test_*.py')
 # The tests that mount file systems, as far as the machine permits that.

@@ -4,8 +4,8 @@ Reports are lost, late, doubled or out of order; hooks fail, the disk is full or
 damaged. Two sessions send out subagents, run shells, leave processes behind, ask a person, and are interrupted or
 killed; the person types at any moment. A rule hides a file for a while, in which no look sees it. The files are in
 memory, so that thousands of streams take seconds; what hooks report goes through the real `HookSessions`, the real log
-and the real rules. `test_attribution_laws` does the same with real files, and `test_returned_lines` with real
-repositories.
+and the real rules. `test_place_laws` does the same with real files in places that come and go, `test_attribution_laws`
+with real files and decisions, and `test_returned_lines` with real repositories.
 
 1. Nothing of an agent's is accepted without a person's word.
 2. What is an agent's for certain has nothing of a person's, unless the person wrote while the agent's call ran.
@@ -17,15 +17,16 @@ repositories.
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 import pytest
 
 from objstore import AgentCall, EditView, HookSessions, Origin, TurnInfo, Workspace
+from objstore.agents.attributed_scan import Looks
 from objstore.disk.fs.disk import Pieces
 from objstore.disk.fs.processes import Processes, ProcessName
 from objstore.disk.fs.reserved_names import HOOK_LOG_NAME, STORE_NAME
@@ -46,7 +47,7 @@ from tests.support.faulty_disk import UnsyncedDisk
 if TYPE_CHECKING:
     from objstore.agents.record import Recorded
 
-STREAMS: Final = 20_000 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 240
+STREAMS: Final = 20_000 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 200
 """Streams in all: in half of them everything is reported."""
 
 SLICES: Final = 20
@@ -56,19 +57,13 @@ SESSIONS: Final = ("one", "two")
 PERSON: Final = "person"
 
 
-class CountingDisk(UnsyncedDisk):
-    """A disk whose clock goes on by one with each question, so that no two moments are the same."""
+class FullDisk(UnsyncedDisk):
+    """A disk that is full or read-only for a while."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.time = (now() - 3600 * 10**6) * 1000
         self.is_full: Callable[[], bool] = lambda: False
         self.is_read_only = False  # whether it is for this reason that nothing can be written
-
-    def clock(self, directory: int, name: str) -> int:  # noqa: ARG002 - it asks no file system
-        """Return the next moment."""
-        self.time += 1
-        return self.time
 
     def append(self, fd: int, content: bytes, name: str) -> None:
         """Append, unless the disk is full or read-only. Raises DiskFailed."""
@@ -84,6 +79,19 @@ class CountingDisk(UnsyncedDisk):
         """Raise DiskFull if the disk is full, and DiskFailed if it is read-only."""
         if self.is_full():
             raise DiskFailed(name, "Read-only file system") if self.is_read_only else DiskFull(name)
+
+
+class CountingDisk(FullDisk):
+    """A disk whose clock goes on by one with each question, so that no two moments are the same."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.time = (now() - 3600 * 10**6) * 1000
+
+    def clock(self, directory: int, name: str) -> int:  # noqa: ARG002 - it asks no file system
+        """Return the next moment."""
+        self.time += 1
+        return self.time
 
 
 class Machine(Processes):
@@ -164,6 +172,21 @@ class MadeEdit:
         )
 
 
+class WritesFiles(Looks, Protocol):
+    """Files that authors write, and that hooks look at."""
+
+    hidden: set[str]  # files that a rule leaves out
+
+    @property
+    def written(self) -> Collection[str]:
+        """The paths of files with changes that no look has found yet."""
+        ...
+
+    def write(self, path: str, author: str, prompts: Iterable[str] = ()) -> None:
+        """Let an author change a file. `prompts`: those to which the change may belong."""
+        ...
+
+
 class Files:
     """Files in memory, and what looks at them have recorded: a `Looks` without a disk."""
 
@@ -171,16 +194,21 @@ class Files:
         self._open: Final = open_calls
         self._disk: Final = disk
         # Not looked at yet: time of the last write, the authors, and the prompts to which the writes may belong.
-        self.written: dict[str, tuple[int, set[str], set[str]]] = {}
+        self._written: dict[str, tuple[int, set[str], set[str]]] = {}
         self.changed: dict[str, int] = {}  # when each file was last written (microseconds)
         self.hidden: set[str] = set()  # files that a rule leaves out
         self.unseen: set[str] = set()  # those that were left out at the last look at everything
         self.edits: list[MadeEdit] = []
 
+    @property
+    def written(self) -> Collection[str]:
+        """The paths of files with changes that no look has found yet."""
+        return self._written
+
     def write(self, path: str, author: str, prompts: Iterable[str] = ()) -> None:
         """Let an author change a file. `prompts`: those to which the change may belong."""
-        _, authors, possible = self.written.get(path, (0, set(), set()))
-        self.written[path] = (self._disk.clock(0, ""), authors | {author}, possible.union(prompts))
+        _, authors, possible = self._written.get(path, (0, set(), set()))
+        self._written[path] = (self._disk.clock(0, ""), authors | {author}, possible.union(prompts))
         self.changed[path] = now()
 
     def record(
@@ -231,7 +259,7 @@ class Files:
         paths = None if finished else paths
         facts = self._facts(open_calls)
         found = []
-        for path in list(self.written):
+        for path in list(self._written):
             is_meant = path in asked or (paths is None and (path not in self.hidden or path in facts.named))
             if is_meant and not (paths is None and path in facts.named and facts.must_wait(path)):
                 found.append(self._taken(path, facts, otherwise))
@@ -248,9 +276,9 @@ class Files:
         return Facts(open_calls.values(), self._open.working_since())
 
     def _taken(self, path: str, facts: Facts, otherwise: CallInfo) -> MadeEdit | None:
-        if path not in self.written:
+        if path not in self._written:
             return None
-        moment, authors, prompts = self.written.pop(path)
+        moment, authors, prompts = self._written.pop(path)
         info = explain(FoundChange(path, moment, is_unseen=path in self.unseen), facts, otherwise)
         made = MadeEdit(
             path=path.encode(),
@@ -298,13 +326,15 @@ class Running:
 class Day:
     """Agents and a person at work, and what hooks report of it."""
 
-    def __init__(self, journal: Journal, disk: CountingDisk, seed: int, *, is_complete: bool) -> None:
+    def __init__(
+        self, journal: Journal, disk: FullDisk, seed: int, files: WritesFiles, machine: Machine, *, is_complete: bool
+    ) -> None:
         """Begin a stream. `is_complete`: everything is reported, and what can't be told apart doesn't happen."""
         self.random: Final = Random(seed)
         self.is_complete: Final = is_complete
         self.disk: Final = disk
-        self.machine: Final = Machine()
-        self.files: Final = Files(OpenCalls(journal, self.machine), disk)
+        self.machine: Final = machine
+        self.files: Final = files
         self.hooks: Final = HookSessions(journal, self.files, self.machine)
         self.root: Final = journal.tree.root
         self.log: Final = Path(self.root, ".cas", "agents", "events")
@@ -384,10 +414,14 @@ class Day:
         if self.is_complete:
             self.end(self.begin(session, is_shell=False), is_late=False)
 
+    def paths(self) -> Sequence[str]:
+        """Return the paths of the files that are there now."""
+        return PATHS
+
     def free_paths(self) -> list[str]:
         """Return the paths that a tool may name: where everything is reported, none that another may still write."""
         taken = {path for each in self.running for path in each.call.paths or () if not (each.is_over and each.is_past)}
-        return [path for path in PATHS if not (self.is_complete and path in taken)]
+        return [path for path in self.paths() if not (self.is_complete and path in taken)]
 
     def begin(self, session: str, *, is_shell: bool, agent: str = "") -> Running | None:
         """Begin a call; its beginning is mostly reported."""
@@ -441,8 +475,8 @@ class Day:
         """Let a call change a file."""
         if running.is_waiting or running.is_refused:
             return
-        path = self.random.choice(PATHS) if running.call.paths is None else running.call.paths[0]
-        if any(
+        path = self.random.choice(self.paths()) if running.call.paths is None else running.call.paths[0]
+        if path not in self.paths() or any(
             path in (each.call.paths or ())
             for each in self.running
             if each is not running and not each.is_past and (self.is_complete or self.is_other(each, running))
@@ -595,7 +629,7 @@ class Day:
 
     def type(self) -> None:
         """Let the person write a line."""
-        path = self.random.choice(PATHS)
+        path = self.random.choice(self.paths())
         mark = f"{PERSON} {self.next()}"
         # Of a call that named the file or none: whether the line may be taken for its own in any case, since it runs,
         # or its turn goes on and it named the file or ran behind; otherwise only if its end is reported later (even if
@@ -604,7 +638,7 @@ class Day:
             (each, not each.is_over or each.is_behind or (each.is_reported and each.call.paths is not None), each.heard)
             for each in self.running
             if not each.is_past
-            and path in (each.call.paths or PATHS)
+            and (each.call.paths is None or path in each.call.paths)
             and (each.call.paths is not None or not each.is_over or not each.is_reported)
         ]
         self.note("type", path, mark)
@@ -635,7 +669,7 @@ class Day:
         if not alive:
             return
         each = self.random.choice(alive)
-        path = self.random.choice(PATHS)
+        path = self.random.choice(self.paths())
         if self.random.random() < 0.3 and each.left is not None:
             self.note("the process ends that was left by", each.call.id)
             self.machine.alive.discard(each.left)
@@ -708,6 +742,7 @@ class Day:
             (2, self.fill),
             (5, self.hide),
             (1, lambda: self.kill(session)),
+            *self.further_acts(),
         ]
         live = self.live()
         late = [each for each in self.running if each.is_over and not each.is_reported and not each.is_behind]
@@ -731,8 +766,12 @@ class Day:
         weights, does = zip(*acts, strict=True)
         self.random.choices(does, weights)[0]()
 
-    def check(self) -> None:
-        """Hold the laws at the end of the stream."""
+    def further_acts(self) -> list[tuple[int, Callable[[], object]]]:
+        """Return what else may happen, each with its weight."""
+        return []
+
+    def end_all(self) -> None:
+        """End every session, and let everything be found."""
         self.disk.is_full = lambda: False
         for agent in list(self.sent):
             self.stop_subagent(agent)
@@ -747,9 +786,12 @@ class Day:
         self.files.hidden.clear()
         self.look()
         assert not self.files.written, self.said
+
+    def check(self, edits: Iterable[MadeEdit]) -> None:
+        """Hold the laws at the end of the stream."""
         # Nothing says of a call whose beginning is lost that its session works at all.
         begun = {each.author for each in self.running if each.is_begun}
-        for made in self.files.edits:
+        for made in edits:
             agents = {author.partition(" ")[0] for author in made.authors if not author.startswith(PERSON)}
             known = {author.partition(" ")[0] for author in made.authors if author in begun}
             persons = [author for author in made.authors if author.startswith(PERSON)]
@@ -798,7 +840,10 @@ def run_stream(journal: Journal, disk: CountingDisk, seed: int, *, is_complete: 
     """Run one stream in a workspace that has no reports yet."""
     shutil.rmtree(Path(journal.tree.root, ".cas", "agents"), ignore_errors=True)
     forget_hook_failures(journal.tree.root)
-    day = Day(journal, disk, seed, is_complete=is_complete)
+    machine = Machine()
+    files = Files(OpenCalls(journal, machine), disk)
+    day = Day(journal, disk, seed, files, machine, is_complete=is_complete)
     for _ in range(STEPS):
         day.step()
-    day.check()
+    day.end_all()
+    day.check(files.edits)

@@ -7,7 +7,6 @@ from contextlib import suppress
 from typing import Final
 
 from objstore.disk.git.command import run_git
-from objstore.disk.git.reftable import can_read_refs
 from objstore.disk.git.repository import Repository, find_repository, repository_at
 from objstore.history.session_queries import had_agents
 from objstore.model.basic_types import Action, DocumentId, Seq, Status
@@ -116,8 +115,11 @@ def find_commit(journal: Journal, spelling: str) -> str:
 def _why_not_followed(repository: Repository) -> str:
     """Return why the movements of a repository can't be noticed; "": they can."""
     is_in_reftable = os.path.lexists(os.path.join(repository.common_dir, "reftable", "tables.list"))
-    if is_in_reftable and not can_read_refs(repository):
-        return "its refs are in a reftable, which the git here can't read (version 2.45 can)"
+    if is_in_reftable:
+        from objstore.disk.git.reftable import can_read_refs  # few repositories have one, and agents wait for each hook
+
+        if not can_read_refs(repository):
+            return "its refs are in a reftable, which the git here can't read (version 2.45 can)"
     if _is_of_other(repository.git_dir) and run_git(repository, "rev-parse", "--git-dir") is None:
         return "it belongs to another user"
     return ""

@@ -977,6 +977,27 @@ def test_an_unreadable_named_file_does_not_stop_other_files_from_being_recorded(
     assert [path for path, _ in attributed_edits(folder)] == ["a.txt"]
 
 
+@pytest.mark.parametrize("name", ["a.txt", "new.txt"])
+def test_what_a_shell_wrote_into_a_file_that_then_became_readable_is_unattributed(folder: Path, name: str) -> None:
+    session = ClaudeCode(folder)
+    session.ask("go")
+    (folder / name).touch()
+    (folder / name).chmod(0)
+    assert cas_unprivileged("record", folder=folder).status == 0
+    for event in (
+        session.shell_event("edit", before=True),
+        session.shell_event("edit", before=False),
+        session.stopped(),
+    ):
+        ran = cas_unprivileged("hook", session.client, folder=folder, stdin=json.dumps(event).encode())
+        assert ran.status == 0
+        if event["hook_event_name"] == "PreToolUse":
+            edit_by_hand(folder, name)
+    (folder / name).chmod(0o644)
+    assert cas_unprivileged("record", folder=folder).status == 0
+    assert attributed_edits(folder) == [(name, "unattributed")]
+
+
 @pytest.mark.parametrize(("named", "end"), sampled_product(["src/b.py", "src/new.py", "src"], ["call", "turn"]))
 def test_a_patch_that_names_an_unreadable_path_does_not_claim_edits_by_hand(folder: Path, named: str, end: str) -> None:
     session = Codex(folder)

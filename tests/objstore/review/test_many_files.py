@@ -12,6 +12,8 @@ from tests.support.faulty_disk import UnsyncedDisk
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from objstore import Verdict
+
 
 def costs_by_files(root: Path, files: int) -> dict[str, int]:
     """Return the cost of each operation on a conversation that wrote this number of files."""
@@ -25,11 +27,18 @@ def costs_by_files(root: Path, files: int) -> dict[str, int]:
         found = {
             "series": count_calls(lambda: list(workspace.history.series([view.seq for view in views]))),
             "reject": count_calls(partial(workspace.decide, Action.REJECT, units)),
+            "verdicts": count_calls(partial(verdicts_of_all, workspace)),
             "undo": count_calls(workspace.review.undo),
         }
         assert isinstance(workspace.review.redo(), Decided)
         assert not list((root / "folder").glob("*"))
     return found
+
+
+def verdicts_of_all(workspace: Workspace) -> list[tuple[Verdict, ...]]:
+    """Return what a list of all edits says about who decided."""
+    verdicts = workspace.history.verdicts()
+    return [verdicts.of(view) for view in workspace.history.edits()]
 
 
 def test_cost_is_linear_in_the_number_of_files(tmp_path: Path) -> None:

@@ -402,13 +402,13 @@ class DecisionQueries:
         rows = self._db.execute("SELECT segment, offset FROM decisions WHERE git AND NOT void ORDER BY number")
         return [place_in_row(*row) for row in rows]
 
-    def on(self, document: DocumentId) -> Iterator[Place]:
-        """Yield the places of the decisions on a document, newest first, expired ones included."""
+    def on(self, document: DocumentId) -> list[tuple[int, Place]]:
+        """Return number and place of the decisions on a document, newest first, expired ones included."""
         query = (
-            "SELECT segment, offset FROM decided JOIN decisions USING (number) "
+            "SELECT number, segment, offset FROM decided JOIN decisions USING (number) "
             "WHERE document = ? AND NOT void ORDER BY number DESC"
         )
-        return (place_in_row(*row) for row in self._db.execute(query, (document,)).fetchall())
+        return [(row[0], place_in_row(row[1], row[2])) for row in self._db.execute(query, (document,))]
 
     def until(self, moment: int) -> Iterator[Place]:
         """Yield the places of the decisions up to a moment (µs since 1970-01-01 UTC), newest first."""

@@ -10,7 +10,7 @@ from cli.screen.terminal import Screen, shown_name, write
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from objstore import Json, Remote, RemoteState, Workspace
+    from objstore import Json, Member, Remote, RemoteState, Workspace
 
 __all__ = ["only_remote", "remote"]
 
@@ -30,7 +30,6 @@ def listing(*, as_json: bool) -> None:
     With --json, one object a line.
     """
     from cli.render.status import counted
-    from cli.selection.elsewhere import Elsewhere
 
     invocation = Invocation.current()
     screen = invocation.screen()
@@ -38,7 +37,7 @@ def listing(*, as_json: bool) -> None:
         found = [(each, state, workspace.remotes.behind(state)) for each, state in workspace.remotes.all()]
         waiting = {each.name: workspace.remote_decisions.waiting(each) for each, _, _ in found}
         undecided = {
-            str(member.lane): Elsewhere(workspace, each, member).undecided_edits()
+            str(member.lane): _undecided(workspace, each, member)
             for each, state, _ in found
             for member in state.members.values()
         }
@@ -172,21 +171,39 @@ def only_remote(workspace: "Workspace") -> str:
     return names[0] if names else workspace.remotes.get("origin")[0].name
 
 
+def _undecided(workspace: "Workspace", each: "Remote", member: "Member") -> int | None:
+    """Return how many edits of another store are undecided (None: its mirror can't be read)."""
+    from cli.selection.elsewhere import Elsewhere
+    from objstore import CasError
+
+    try:
+        return Elsewhere(workspace, each, member).undecided_edits()
+    except CasError:
+        return None
+
+
 def _rows(
-    each: "Remote", state: "RemoteState", behind: int, undecided: "Mapping[str, int]", screen: Screen
+    each: "Remote", state: "RemoteState", behind: int, undecided: "Mapping[str, int | None]", screen: Screen
 ) -> "Iterator[bytes]":
     from cli.render.status import behind_words, counted
 
     when = ", after each turn" if each.push == "stop" else ""
     yield screen.line(f"{each.name}  {shown_name(each.url)}  {behind_words(state, behind)}{when}")
     for member in state.members.values():
-        left = undecided[member.lane]
-        edits = f"{counted(member.edits, 'edit')}, {left} undecided" if left else counted(member.edits, "edit")
+        left, edits = undecided[member.lane], counted(member.edits, "edit")
+        if left is None:
+            edits = f"{edits}, but the copy here can't be read"
+        elif left:
+            edits = f"{edits}, {left} undecided"
         yield screen.line(f"  {member.name}  {edits}  {member.lane}")
 
 
 def _shape(
-    each: "Remote", state: "RemoteState", behind: int, waiting: int = 0, undecided: "Mapping[str, int] | None" = None
+    each: "Remote",
+    state: "RemoteState",
+    behind: int,
+    waiting: int = 0,
+    undecided: "Mapping[str, int | None] | None" = None,
 ) -> "dict[str, Json]":
     members: list[Json] = [
         {

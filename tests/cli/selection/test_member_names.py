@@ -104,6 +104,15 @@ def test_unknown_store_is_a_path_that_does_not_exist(lap: CommandRunner) -> None
     assert lap.cas("log", "--turns", "nobody/").status == 1
 
 
+def test_remotes_are_listed_although_a_mirror_is_gone_and_a_pull_brings_it_back(lap: CommandRunner) -> None:
+    mirror = lap.folder / ".cas/remotes/team/members/desk"
+    mirror.rename(lap.folder.with_name("moved"))
+    assert "desk  1 edit, but the copy here can't be read" in lap.done("remote").text
+    assert lap.done("remote", "--json").lines()[0]["stores"][0]["undecided"] is None
+    lap.done("pull")
+    assert "desk  1 edit, 1 undecided" in lap.done("remote").text
+
+
 def test_remote_and_pull_say_what_is_undecided_there(lap: CommandRunner) -> None:
     assert "desk  1 edit, 1 undecided" in lap.done("remote").text
     lap.done("reject", "desk/1")

@@ -54,7 +54,7 @@ SqliteError: TypeAlias = sqlite3.DatabaseError | UnicodeDecodeError
 SQLITE_ERRORS: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What a database that can't be opened raises: SQLite's description of a damaged schema may not be UTF-8."""
 
-SCHEMA_VERSION: Final = 33
+SCHEMA_VERSION: Final = 34
 BUSY_SECONDS: Final = 10
 _POLL_SECONDS: Final = 0.0005
 _PRIMARY: Final = 0xFF
@@ -89,6 +89,7 @@ CREATE TABLE blobs (
 ) WITHOUT ROWID;
 CREATE TABLE blob_starts (start BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE INDEX large ON blobs (size) WHERE size > {MAX_BLOB};
+CREATE INDEX not_stored ON blobs (id, refs) WHERE segment IS NULL;
 CREATE TABLE duplicates (id BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE trees (id BLOB PRIMARY KEY, refs INTEGER, read INTEGER) WITHOUT ROWID;
 CREATE INDEX unread ON trees (id) WHERE read = 0;

@@ -228,7 +228,8 @@ class BlobQueries:
 
     def lost(self) -> list[BlobId]:
         """Return the blobs that are held but not in this store, ascending."""
-        rows = self._db.execute("SELECT id FROM blobs WHERE refs > 0 AND segment IS NULL ORDER BY id")
+        query = "SELECT id FROM blobs INDEXED BY not_stored WHERE refs > 0 AND segment IS NULL ORDER BY id"
+        rows = self._db.execute(query)
         return [BlobId(row[0]) for row in rows]
 
     def dead_lists(self) -> list[BlobId]:

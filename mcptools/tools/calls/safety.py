@@ -10,9 +10,11 @@ from mcptools.tools.context import ToolContext
 from objstore import (
     CasError,
     Content,
+    DiskFailed,
     Files,
     FileTooLarge,
     PathInfo,
+    PathInvalid,
     PathIsDirectory,
     PathNotRegular,
     PathOutside,
@@ -100,10 +102,16 @@ class SafetyChecks:
         except Failure as failure:
             if failure.kind is FailureKind.PERMISSION_DENIED:
                 raise _escape(path, failure.hint) from failure
+            if failure.kind is FailureKind.INVALID_REQUEST:
+                raise _invalid(path, str(failure), failure.hint) from failure
             raise
 
     def _check_space(self, files: Files, path: str, size: int, *, reserve: bool = True) -> None:
-        free, minimum = files.free_space(path), self._context.limits.min_free_space if reserve else 0
+        try:
+            free = files.free_space(path)
+        except (DiskFailed, OSError) as error:
+            raise Failure(FailureKind.IO, f"Cannot check disk space: {shown(str(error))}") from error
+        minimum = self._context.limits.min_free_space if reserve else 0
         if free < minimum:
             raise Failure(FailureKind.DISK_SPACE, f"Insufficient disk space: {free} bytes free (minimum: {minimum})")
         needed = int(size * _REQUIRED_SPACE_FACTOR)
@@ -129,6 +137,8 @@ def _wording(path: str) -> Iterator[None]:
         yield
     except PathOutside as error:
         raise _escape(path, shown(str(error))) from error
+    except PathInvalid as error:
+        raise _invalid(path, shown(f"{error.reason}: {path!r}")) from error
     except (PathIsDirectory, PathNotRegular) as error:
         raise Failure(FailureKind.IO, f"Not a regular file: {shown(path)}") from error
     except FileTooLarge as error:
@@ -146,6 +156,10 @@ def _facts(files: Files, path: str) -> PathInfo | None:
         if failure_of(error, path).kind is not FailureKind.FILE_NOT_FOUND:
             raise
     return None
+
+
+def _invalid(path: str, reason: str, hint: str = "") -> Failure:
+    return Failure(FailureKind.INVALID_REQUEST, f"Invalid path: {reason}", hint=hint, path=shown(path))
 
 
 def _escape(path: str, hint: str) -> Failure:

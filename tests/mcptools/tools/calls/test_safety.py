@@ -203,6 +203,15 @@ def test_file_that_is_not_regular_is_refused(agent: Agent, folder: Path) -> None
         check_all_refused(call_every_tool(agent, path), "io_error", f"Not a regular file: {path}")
 
 
+@pytest.mark.parametrize("name", ["a\0b", "", "x" * 300, "f/below"])
+def test_path_that_can_not_be_used_is_an_invalid_path(agent: Agent, folder: Path, name: str) -> None:
+    (folder / "f").write_text("a\n")
+    for tool, result in call_every_tool(agent, name and str(folder / name)).items():
+        found = result.structured
+        assert (found["success"], found["error_type"]) == (False, "io_error"), (tool, found)
+        assert "Invalid path: " in found["error"], (tool, found)
+
+
 def test_every_limit_is_an_option(tmp_path: Path) -> None:
     root = tmp_path / "workspace"
     root.mkdir()

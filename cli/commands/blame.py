@@ -8,6 +8,7 @@ import click
 from cli.app.invocation import Invocation, Number, command, json_option
 from cli.screen.terminal import listed, padded, shown_name, shown_width, write
 from cli.search.candidates import names, takes_turns
+from cli.selection.member_names import opened
 from cli.selection.selectors import looks_like_state, recorded_named, state_parts
 from cli.selection.turn_selection import TurnSelection
 from objstore import NoSuchName
@@ -31,9 +32,9 @@ def blame(*, path: str, by: TurnSelection, as_json: bool) -> None:
     counted from zero.
     """
     invocation = Invocation.current()
-    with invocation.reviewed_workspace() as workspace:
+    with opened(invocation, (path,)) as (workspace, inside):
         by.check(workspace)
-        name, at = _past(workspace, path)
+        name, at = _past(workspace, *inside or [path])
         commits = workspace.history.commits_of_edits()
         try:
             content, blamed = workspace.history.blame(recorded_named(workspace, name), at)

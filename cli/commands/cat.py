@@ -5,6 +5,7 @@ import click
 from cli.app.invocation import Invocation, command
 from cli.screen.terminal import guarded, shown_name, write
 from cli.search.candidates import names
+from cli.selection.member_names import opened
 
 __all__ = ["cat"]
 
@@ -19,12 +20,13 @@ def cat(*, name: str) -> None:
     from cli.selection.selectors import state_named, state_parts
 
     invocation = Invocation.current()
-    with invocation.reviewed_workspace() as workspace:
-        state = state_named(workspace, name)
+    with opened(invocation, (name,)) as (workspace, inside):
+        state = state_named(workspace, *inside or [name])
         if state.blob is None:
             from cli.search.did_you_mean import last_held
 
-            held = last_held(workspace, state.path) if state_parts(name) is None else ""
+            is_own = inside == (name,)
+            held = last_held(workspace, state.path) if is_own and state_parts(name) is None else ""
             instead = f" `{invocation.program} cat {held}` prints its last content." if held else ""
             raise click.ClickException(f"There is no file {shown_name(state.path)} in this state.{instead}")
         write(guarded(workspace.history.pieces(state.blob)))

@@ -33,6 +33,11 @@ def test_names_of_another_store_are_looked_up_there(lap: CommandRunner) -> None:
     assert "+one" in lap.done("diff", "desk/").text
     assert "Write a" in lap.done("log", "--turns", "desk/").text
     assert "run" in lap.done("log", "--sessions", "--json", "desk/").text
+    assert lap.done("cat", "desk/a.txt").text == lap.done("cat", "desk/a.txt@1").text == "one\ntwo\n"
+    assert "Write a" in lap.done("blame", "desk/a.txt").text
+    assert "two" in lap.done("blame", "team/desk/a.txt@1").text
+    assert "'desk/b.txt'" in lap.cas("blame", "desk/b.txt").said
+    assert lap.cas("cat", "desk/").status == lap.cas("blame", "desk/").status == 1
     assert lap.cas("log").out == b""
 
 

@@ -219,8 +219,12 @@ class Remotes:
         return found[0] if len(found) == 1 else None
 
     def free_name(self, label: str, lane: Lane) -> str:
-        """Return the name that another store gets here: what it calls itself, or with a number if that is taken."""
-        taken = {member.name for name in self.names() for member in self.state(name).members.values()}
+        """Return the name that another store gets here: what it calls itself, or with a number if that is taken.
+
+        The name of a remote is taken, too: as long as the remote has one other store, it means that one.
+        """
+        remotes = self.names()
+        taken = {*remotes, *(member.name for name in remotes for member in self.state(name).members.values())}
         wanted = re.sub(r"[^A-Za-z0-9_-]+", "-", label).strip("-_")[:32]
         wanted = wanted if _NAME.fullmatch(wanted) else f"s{lane[:8]}"
         number, found = 2, wanted

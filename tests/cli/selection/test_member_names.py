@@ -104,6 +104,20 @@ def test_file_in_a_folder_of_that_name_is_a_file(lap: CommandRunner) -> None:
     assert "+one" in lap.done("show", "desk/1").text
 
 
+def test_store_that_calls_itself_as_the_remote_does_not_take_the_place_of_another(
+    lap: CommandRunner, tmp_path: Path
+) -> None:
+    assert "+one" in lap.done("show", "team/1").text  # the only other store
+    (tmp_path / "liar").mkdir()
+    liar = CommandRunner(tmp_path / "liar")
+    liar.write("l.txt", b"lie\n")
+    liar.done("remote", "add", "there", f"file://{tmp_path}/bucket", "--as", "team")
+    liar.done("push")
+    lap.done("pull")
+    assert "+lie" in lap.done("show", "team-2/1").text
+    assert lap.cas("show", "team/1").status == 1  # which of both is not clear any more
+
+
 def test_unknown_store_is_a_path_that_does_not_exist(lap: CommandRunner) -> None:
     assert lap.cas("show", "nobody/1").status == 1
     assert lap.cas("log", "--turns", "nobody/").status == 1

@@ -3,9 +3,19 @@
 What `cas` prints with --json too has the same names, which docs/json.md explains. Its lines count from 0.
 """
 
+import json
 from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["ChangeShown", "DecisionTaken", "ReviewShown", "WindowShown", "change_size"]
+__all__ = ["ChangeNamed", "ChangeShown", "DecisionTaken", "ReviewShown", "WindowShown", "change_size"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeNamed:
+    """The name of a change, and where it is."""
+
+    key: str
+    new_start: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,13 +32,13 @@ class ChangeShown:
     words: str  # what it does to the file as a whole; "": it only changes lines
     hunks: list[str]  # names for `cas accept` and `cas reject`, the first ones
     more_hunks: int  # that are not named
-    together: int  # how many other changes of the file are decided with it
+    shares_with: list[ChangeNamed]  # the other changes of the file that are decided with it, the first ones
     before: str  # unchanged lines above it
     removed: str
     inserted: str
     after: str  # unchanged lines below it
     cut: bool  # it is too long to be shown whole
-    comments: list[str]  # what was said about it, oldest first
+    comments: list[dict[str, Any]]  # those on it that are not resolved, oldest first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,14 +79,8 @@ class WindowShown:
 
 def change_size(change: ChangeShown) -> int:
     """Return the size of a change in an answer, in characters, as structured content or as text, whichever is more."""
-    texts = [
-        change.file_path,
-        change.words,
-        change.before,
-        change.removed,
-        change.inserted,
-        change.after,
-        *change.comments,
-    ]
+    comments = map(json.dumps, change.comments)
+    texts = [change.file_path, change.words, change.before, change.removed, change.inserted, change.after, *comments]
     lines = sum(text.count("\n") for text in texts)
-    return 300 + sum(map(len, texts)) + 2 * lines + sum(len(name) + 4 for name in change.hunks)
+    names = sum(len(name) + 4 for name in change.hunks) + 80 * len(change.shares_with)
+    return 300 + sum(map(len, texts)) + 2 * lines + names

@@ -5,13 +5,14 @@ from functools import cache
 from typing import Final
 
 from mcptools.answers.paging import page_of
-from mcptools.answers.review import ChangeShown, ReviewShown, change_size
-from mcptools.edit.display import cut, decoded, one_line, shown
+from mcptools.answers.review import ChangeNamed, ChangeShown, ReviewShown, change_size
+from mcptools.edit.display import cut, cut_within, decoded, one_line, shown
 from mcptools.model.tickets import Shown
 from mcptools.tools.context import ToolContext, absolute
 from objstore import (
     ChangeKind,
     EditFilter,
+    Json,
     NetChange,
     NetFile,
     Selection,
@@ -20,6 +21,7 @@ from objstore import (
     Unit,
     Workspace,
     change_words,
+    comment_shape,
     file_remarks,
     split_lines,
 )
@@ -128,7 +130,7 @@ def _shown(
     file: NetFile,
     change: NetChange,
     lines: Sequence[bytes],
-    comments: Mapping[Unit, Sequence[str]],
+    comments: Mapping[Unit, Mapping[int, dict[str, Json]]],
     longest: int,
 ) -> ChangeShown:
     """Return a change as it is shown, with at most `longest` characters of its lines. `lines`: of the current text."""
@@ -137,7 +139,7 @@ def _shown(
     is_cut = len(removed) + len(inserted) > longest
     if is_cut:
         removed, inserted = removed[: longest // 2], inserted[: longest // 2]
-    said = dict.fromkeys(comment for unit in change.units for comment in comments.get(unit, ()))
+    said = {number: comment for unit in change.units for number, comment in comments.get(unit, {}).items()}
     return ChangeShown(
         key=change.key.hex(),
         file_path=absolute(workspace, file.path),
@@ -149,13 +151,16 @@ def _shown(
         words=change_words(file, change, lambda path: one_line(shown(path))),
         hunks=list(map(str, change.units[:_MOST_HUNKS])),
         more_hunks=max(0, len(change.units) - _MOST_HUNKS),
-        together=len(change.shares_with),
+        shares_with=[
+            ChangeNamed(key=other.key.hex(), new_start=max(0, other.line_after - 1))
+            for other in (file.changes[at] for at in change.shares_with[:_MOST_HUNKS])
+        ],
         before=before,
         removed=removed,
         inserted=inserted,
         after=after,
         cut=is_cut,
-        comments=list(said)[:_MOST_COMMENTS],
+        comments=[said[number] for number in sorted(said)[:_MOST_COMMENTS]],
     )
 
 
@@ -180,20 +185,11 @@ def _named(units: Iterable[Unit]) -> str:
     return f"[{' '.join(names[:_MOST_NAMED])}{f' and {more} more' if more > 0 else ''}]"
 
 
-def _comments(workspace: Workspace, files: Sequence[NetFile]) -> Mapping[Unit, Sequence[str]]:
-    """Return what was said about pending units and is not resolved, with the answers, by unit."""
+def _comments(workspace: Workspace, files: Sequence[NetFile]) -> Mapping[Unit, Mapping[int, dict[str, Json]]]:
+    """Return the comments on pending units that are not resolved, by unit and number."""
     seqs = {seq for file in files for change in file.changes for seq in change.edits}
-    found: dict[Unit, list[str]] = {}
-    for views in workspace.comments.of_edits(seqs).values():
-        for view in views:
-            if view.is_resolved:
-                continue
-            for each in (view, *view.answers):
-                who = "agent" if each.is_by_agent else shown(each.comment.who) or "person"
-                who += f", {view.word}" if each is view else ""
-                for unit in view.comment.units:
-                    said = found.setdefault(unit, [])
-                    words = f"{who}: {shown(cut(each.comment.text, _LONGEST_COMMENT))}"
-                    if words not in said:
-                        said.append(words)
+    found: dict[Unit, dict[int, dict[str, Json]]] = {}
+    for view in (view for views in workspace.comments.of_edits(seqs).values() for view in views):
+        for unit in () if view.is_resolved else view.comment.units:
+            found.setdefault(unit, {})[view.number] = cut_within(comment_shape(workspace.root, view), _LONGEST_COMMENT)
     return found

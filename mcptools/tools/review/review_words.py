@@ -1,7 +1,7 @@
 """Write the text of a review for the model, and the outcome of a person's decision for the window."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from mcptools.answers.review import ChangeShown, DecisionTaken, ReviewShown
 from mcptools.edit.display import one_line, shown
@@ -114,16 +114,27 @@ def _change_text(change: ChangeShown) -> str:
     where = f"{one_line(change.file_path)}:{line}" if is_of_lines else one_line(change.file_path)
     words = f" {change.words}" if change.words else ""
     more = f" and {change.more_hunks} more" if change.more_hunks else ""
+    others = ", ".join(f"line {other.new_start + 1}" for other in change.shares_with)
     parts = [
-        f"@@ {where}{words} [{' '.join(change.hunks)}{more}]",
+        f"@@ {where}{words} [{' '.join(change.hunks)}{more}]{f' decided with {others}' if others else ''}",
         *_marked(" ", change.before),
         *_marked("-", change.removed),
         *_marked("+", change.inserted),
         *_marked(" ", change.after),
         *(["(cut: `cas diff` shows all of it)"] if change.cut else []),
-        *(f"# {one_line(comment)}" for comment in change.comments),
+        *(f"# {one_line(said)}" for comment in change.comments for said in _comment_lines(comment)),
     ]
     return "\n".join(parts)
+
+
+def _comment_lines(comment: Mapping[str, Any]) -> Iterator[str]:
+    """Yield who said what: the comment, and its answers."""
+    yield f"{_author(comment)}, {comment['state']}: {comment['text']}"
+    yield from (f"{_author(answer)}: {answer['text']}" for answer in comment["answers"])
+
+
+def _author(said: Mapping[str, Any]) -> str:
+    return said["who"] or ("agent" if said["conversation_id"] else "person")
 
 
 def _marked(mark: str, text: str) -> Iterator[str]:

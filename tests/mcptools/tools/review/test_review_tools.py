@@ -61,7 +61,7 @@ def decided(agent: Agent, shown: dict[str, Any], action: str, at: int = 0, text:
     return raw_call(agent, "review_decide", ticket=ticket_of(shown), action=action, keys=keys, text=text)
 
 
-def comments_of(result: dict[str, Any]) -> list[str]:
+def comments_of(result: dict[str, Any]) -> list[dict[str, Any]]:
     return [said for change in result["structuredContent"]["review"]["changes"] for said in change["comments"]]
 
 
@@ -262,7 +262,9 @@ def test_changes_of_one_hunk_are_decided_together(agent: Agent, root: Path) -> N
     allow_deciding(root)
     shown = raw_call(agent, "review_edits")
     first, second = shown["structuredContent"]["changes"]
-    assert first["together"] == second["together"] == 1
+    for change, other in ((first, second), (second, first)):
+        assert change["shares_with"] == [{"key": other["key"], "new_start": other["new_start"]}]
+    assert f":2 [{' '.join(first['hunks'])}] decided with line 4\n" in shown["content"][0]["text"]
     done = decided(agent, shown, "reject")
     assert taken(done)[0] == "decided"
     assert done["structuredContent"]["review"]["total"] == 0
@@ -325,10 +327,14 @@ def test_a_comment_reaches_the_agent_and_the_window(agent: Agent, root: Path) ->
     (listed,) = agent.done("list_edits").structured["comments"]
     assert listed["text"] == "Why <b>two</b>?"
     agent.done("answer_comment", comment=1, text="Because.")
-    assert [said.partition(": ")[0].rpartition(", ")[2] for said in comments_of(done)] == ["open"]
-    (change,) = raw_call(agent, "review_page", ticket=ticket_of(done))["structuredContent"]["review"]["changes"]
-    assert ", answered: Why" in change["comments"][0]
-    assert [said.partition(": ")[2] for said in change["comments"]] == ["Why <b>two</b>?", "Because."]
+    assert [(comment["text"], comment["state"]) for comment in comments_of(done)] == [("Why <b>two</b>?", "open")]
+    done = raw_call(agent, "review_page", ticket=ticket_of(done))
+    (comment,) = comments_of(done)
+    assert (comment["state"], comment["answers"][0]["text"]) == ("answered", "Because.")
+    (said,) = cas("show", "1", "--json", folder=root).json()["edits"][0]["comments"]
+    assert comment == said
+    text = agent.done("review_edits").texts[0]
+    assert f"# {said['who']}, answered: Why <b>two</b>?\n# test agent: Because.\n" in text
 
 
 def test_an_earlier_decision_is_taken_back_and_later_ones_stay(agent: Agent, root: Path) -> None:

@@ -72,6 +72,7 @@ if TYPE_CHECKING:
         Status as Status,
         Surface as Surface,
         Unit as Unit,
+        few as few,
         git_mode as git_mode,
         shown_edits as shown_edits,
     )
@@ -637,6 +638,7 @@ _HOMES: Final = {
         "Status",
         "Surface",
         "Unit",
+        "few",
         "git_mode",
         "shown_edits",
     ),

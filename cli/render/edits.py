@@ -16,6 +16,7 @@ from objstore import (
     Unit,
     blob_id,
     date_of,
+    few,
     is_either_binary,
     lines_of,
     numbered_hunks,
@@ -221,9 +222,7 @@ def shown_move(source: bytes | None, path: bytes) -> str:
 def _shown_verdict(verdict: "Verdict", view: "EditView") -> str:
     """Return what was decided, by whom, through what and when, behind its units if these are not all of the edit's."""
     by = shown_decider(verdict.who, verdict.via, verdict.agent, verdict.commit)
-    more = len(verdict.units) - _UNITS
-    units = f"{' '.join(map(str, verdict.units[:_UNITS]))}{f' and {more} more' if more > 0 else ''}"
-    named = "" if len(verdict.units) == len(view.telling) else f"{units}: "
+    named = "" if len(verdict.units) == len(view.telling) else f"{few(verdict.units, _UNITS)}: "
     return f"{named}{verdict.action.value} by {by}, {moment(verdict.time)}, decision {verdict.decision}"
 
 
@@ -238,9 +237,8 @@ def awaited_words(awaited: "Mapping[Unit, RemoteVerdict]", units: Sequence[Unit]
             found.setdefault(awaited[unit].number, []).append(unit)
     words = []
     for decided in found.values():
-        more = len(decided) - _UNITS
-        names = f"{' '.join(map(str, decided[:_UNITS]))}{f' and {more} more' if more > 0 else ''} "
-        words.append(f"{names if len(decided) < len(units) else ''}{shown_name(awaited[decided[0]].words)}")
+        names = f"{few(decided, _UNITS)} " if len(decided) < len(units) else ""
+        words.append(f"{names}{shown_name(awaited[decided[0]].words)}")
     return words
 
 

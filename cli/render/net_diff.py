@@ -9,7 +9,7 @@ from cli.render.edits import STATUS_COLOR, awaited_words
 from cli.screen.diffs import CONTEXT, diff_name, extended_header, hunk_body, hunk_head, shown_syntax
 from cli.screen.quoting import typed
 from cli.screen.terminal import Screen, shown_name
-from objstore import Hunk, Status, change_words, file_remarks, split_lines, touching_hunks
+from objstore import Hunk, Status, change_words, few, file_remarks, split_lines, touching_hunks
 
 if TYPE_CHECKING:
     from objstore import CommentView, NetChange, NetFile, RemoteVerdict, Unit
@@ -60,9 +60,7 @@ def net_diff(
 
 def named_units(units: "Sequence[Unit]", most: int = MOST_UNITS) -> str:
     """Return the names of hunks, in brackets; of more than `most`, the first ones."""
-    more = len(units) - most
-    names = " ".join(map(str, units[:most]))
-    return f"[{names} and {more} more]" if more > 0 else f"[{names}]"
+    return f"[{few(units, most)}]"
 
 
 # ---- inside
@@ -142,8 +140,7 @@ def _named(change: "NetChange") -> str:
     units, turns = named_units(change.units), change.turns
     if not turns:
         return units
-    more = f" and {len(turns) - MOST_TURNS} more" if len(turns) > MOST_TURNS else ""
-    return f"{units} turn{'s' * (len(turns) > 1)} {' '.join(map(str, turns[:MOST_TURNS]))}{more}"
+    return f"{units} turn{'s' * (len(turns) > 1)} {few(turns, MOST_TURNS)}"
 
 
 def _label(file: "NetFile", change: "NetChange", screen: Screen, seen: Collection[bytes], awaited: Awaited) -> str:

@@ -14,6 +14,7 @@ from objstore import (
     beginning,
     distinct_conflicts,
     effect_words,
+    few,
     is_either_binary,
     outcome_words,
     refusal,
@@ -237,14 +238,11 @@ def _are_many(dead: str, live: str) -> bool:
 
 def _listed(dead: str, live: str) -> list[str]:
     named = ((dead, "accepted"), (live, "rejected"))
-    return [f"Would have to be {verb} too: {_first_of(words)} (--json lists all)." for words, verb in named if words]
-
-
-def _first_of(words: str) -> str:
-    """Return the first few of some names, and the number of further ones."""
-    names = words.split(" ")
-    more = len(names) - NAMES_SHOWN
-    return " ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return [
+        f"Would have to be {verb} too: {few(words.split(), NAMES_SHOWN)} (--json lists all)."
+        for words, verb in named
+        if words
+    ]
 
 
 def _words(selection: UnitSelection) -> str:

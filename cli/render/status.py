@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from cli.render.prompts import quoted_prompt
 from cli.screen.terminal import Screen, end_of, padded, shown_name, shown_width, width_of_terminal
-from objstore import shown_edits, store_folder_bytes
+from objstore import few, shown_edits, store_folder_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -263,8 +263,7 @@ def _twins(report: StatusReport) -> Iterator[str]:
 
 def _few(paths: Sequence[str]) -> str:
     """Return the first of some paths, and how many more there are."""
-    more = f" and {len(paths) - SECRETS} more" if len(paths) > SECRETS else ""
-    return ", ".join(map(shown_name, paths[:SECRETS])) + more
+    return few(paths, SECRETS, ", ", shown_name)
 
 
 def _faults(root: str) -> Iterator[str]:

@@ -3,7 +3,7 @@
 import stat
 from collections.abc import Callable, Sequence
 from enum import StrEnum
-from typing import Final, NewType, TypeAlias
+from typing import Final, NewType, TypeAlias, TypeVar
 
 from objstore.model.ids import BlobId
 from objstore.values.fastclass import NamedTuple, value
@@ -29,6 +29,7 @@ __all__ = [
     "Status",
     "Surface",
     "Unit",
+    "few",
     "git_mode",
     "have_same_bytes",
     "ignore_progress",
@@ -269,3 +270,12 @@ def shown_edits(seqs: Sequence[int]) -> str:
     if len(seqs) <= _NUMBERS:
         return " ".join(map(str, seqs))
     return f"{' '.join(map(str, seqs[: _NUMBERS - 2]))} ... {seqs[-1]} ({len(seqs)} edits)"
+
+
+Named = TypeVar("Named")
+
+
+def few(names: Sequence[Named], most: int, by: str = " ", show: Callable[[Named], str] = str) -> str:
+    """Return the first of some names for a person, and how many more there are. `show`: how each is shown."""
+    more = len(names) - most
+    return by.join(map(show, names[:most])) + (f" and {more} more" if more > 0 else "")

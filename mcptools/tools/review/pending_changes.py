@@ -1,6 +1,6 @@
 """Find the net changes that await a person's review, and describe them for the model and for a client's window."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
 
@@ -22,6 +22,7 @@ from objstore import (
     Workspace,
     change_words,
     comment_shape,
+    few,
     file_remarks,
     split_lines,
 )
@@ -174,15 +175,9 @@ def _around(change: NetChange, lines: Sequence[bytes]) -> tuple[str, str]:
 
 def _remarks(file: NetFile) -> Iterator[str]:
     """Yield what no change shows."""
-    yield from (f"{words} {_named(units)}." for words, units in file_remarks(file))
+    yield from (f"{words} [{few(sorted(units), _MOST_NAMED)}]." for words, units in file_remarks(file))
     if file.is_unrecorded:
         yield "the file on disk has changes that are not recorded; `cas diff --unrecorded` shows them."
-
-
-def _named(units: Iterable[Unit]) -> str:
-    names = list(map(str, sorted(units)))
-    more = len(names) - _MOST_NAMED
-    return f"[{' '.join(names[:_MOST_NAMED])}{f' and {more} more' if more > 0 else ''}]"
 
 
 def _comments(workspace: Workspace, files: Sequence[NetFile]) -> Mapping[Unit, Mapping[int, dict[str, Json]]]:

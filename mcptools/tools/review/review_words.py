@@ -13,9 +13,9 @@ from objstore import (
     EditView,
     ExternalChanges,
     Selected,
-    Unit,
     also_decided,
     counted_edits,
+    few,
     outcome_name,
     outcome_words,
     shown_units,
@@ -84,8 +84,8 @@ def taken(outcome: DecisionOutcome, edit: Callable[[int], EditView], files: Sequ
             said = (words.done, *words.along[:_MOST_NAMED])
             more = len(words.along) - _MOST_NAMED
             first = f" And {more} more." if more > 0 else ""
-            first += f" Accept {_named(outcome.accept_first)} first." if outcome.accept_first else ""
-            first += f" Reject {_named(outcome.reject_first)} first." if outcome.reject_first else ""
+            first += f" Accept {few(outcome.accept_first, _MOST_NAMED)} first." if outcome.accept_first else ""
+            first += f" Reject {few(outcome.reject_first, _MOST_NAMED)} first." if outcome.reject_first else ""
         case ExternalChanges():
             first = " `cas review` in a terminal asks whether to keep or to drop that."
     number = outcome.number if isinstance(outcome, Decided) and outcome.action is not Action.UNDO else 0
@@ -95,11 +95,6 @@ def taken(outcome: DecisionOutcome, edit: Callable[[int], EditView], files: Sequ
 
 def _name(path: str) -> str:
     return one_line(shown(path))
-
-
-def _named(units: Sequence[Unit]) -> str:
-    more = len(units) - _MOST_NAMED
-    return " ".join(map(str, units[:_MOST_NAMED])) + (f" and {more} more" if more > 0 else "")
 
 
 def sentence(text: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from objstore.model.basic_types import LINK_MODE, Action, Origin, Unit, shown_edits
+from objstore.model.basic_types import LINK_MODE, Action, Origin, Unit, few, shown_edits
 from objstore.model.results import Conflicted, Decided, ExternalChanges, NothingToDo, counted_edits
 from objstore.values.fastclass import value
 from objstore.values.request_errors import NoSuchName
@@ -139,15 +139,13 @@ def refusal(outcome: Conflicted | ExternalChanges, name: Name) -> str:
     if isinstance(outcome, Conflicted):
         number = len(distinct_conflicts(outcome))
         return f"Refused, nothing was changed: {number} conflict{'' if number == 1 else 's'}."
-    named = ", ".join(name(change.path) for change in outcome.changes[:_REFUSED_FILES])
-    more = len(outcome.changes) - _REFUSED_FILES
-    rest = f" and {more} more" if more > 0 else ""
+    named = few([change.path for change in outcome.changes], _REFUSED_FILES, ", ", name)
     there = [
         f" A {change.taken_by} is now at {name(change.path)}."
         for change in outcome.changes[:_REFUSED_FILES]
         if change.taken_by
     ]
-    return f"Refused, nothing was changed: {named}{rest} changed outside since the last recorded state.{''.join(there)}"
+    return f"Refused, nothing was changed: {named} changed outside since the last recorded state.{''.join(there)}"
 
 
 def distinct_conflicts(outcome: Conflicted) -> list[Conflict]:
@@ -183,8 +181,7 @@ def files_counted(files: Sequence[str], name: Name) -> str:
         return ""
     if len(files) == 1:
         return f", of {name(files[0])}"
-    more = f" and {len(files) - _FILES} more" if len(files) > _FILES else ""
-    return f", of {len(files)} files: {', '.join(map(name, files[:_FILES]))}{more}"
+    return f", of {len(files)} files: {few(files, _FILES, ', ', name)}"
 
 
 def effect_words(effect: FileEffect, name: Name, *, dry_run: bool) -> str:
@@ -378,8 +375,7 @@ class _Worded:
         absent = self._outcome.absent
         if not absent:
             return
-        more = f" and {len(absent) - _MOST_ABSENT} more" if len(absent) > _MOST_ABSENT else ""
-        names = ", ".join(map(self._name, absent[:_MOST_ABSENT])) + more
+        names = few(absent, _MOST_ABSENT, ", ", self._name)
         is_one = len(absent) == 1
         yield (
             f"{names} {'is' if is_one else 'are'} not decided on: {'its disk is' if is_one else 'their disks are'} not "

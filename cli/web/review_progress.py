@@ -56,8 +56,8 @@ class ReviewProgress:
         pending: Mapping[bytes, ListedChange],
         unread: Collection[int],
         statuses: Callable[[Unit], Status | None],
-    ) -> None:
-        """Take the pending changes as they are now.
+    ) -> dict[bytes, ListedChange]:
+        """Take the pending changes as they are now, and return those that were last known of `unread`.
 
         `unread`: documents whose changes are not known now. `statuses`: returns that of a hunk (None: it is gone).
         """
@@ -78,6 +78,7 @@ class ReviewProgress:
                 if back.isdisjoint(change.units)
             }
             self._places = self._numbered()
+            return kept
 
     @property
     def decided(self) -> int:

@@ -32,6 +32,7 @@ from objstore import (
     Surface,
     Unit,
     Workspace,
+    few,
     store_version,
     value,
 )
@@ -109,6 +110,11 @@ class WaitingRejection:
     conversations: tuple[str, ...]
     quiet_since: float  # when no call of these agents was open any more, by the monotonic clock; 0: one is
     tries: int = 0  # how often it failed, for example because of a lock
+
+    @property
+    def words(self) -> str:
+        """Return the names of its files for a sentence."""
+        return few(self.names or ("a file",), 1)
 
 
 class RunningCheck:

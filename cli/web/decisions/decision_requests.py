@@ -29,6 +29,7 @@ from objstore import (
     changes_counted,
     counted_edits,
     decided_words,
+    few,
     replace,
     value,
 )
@@ -258,7 +259,7 @@ def _question(
     What is pending must have been on the screen. What was decided before, such as accepted edits that a rejection
     takes back, is listed first.
     """
-    unshown = _unshown(workspace, request, found, touched)
+    unshown = _unshown(server, workspace, request, found, touched)
     if unshown is not None:
         return unshown
     is_rejection = request.action is Action.REJECT
@@ -298,10 +299,8 @@ def _with_left_out(shape: Shape, found: Resolved) -> Shape:
     """Return an outcome that also says which files were left out."""
     if not found.unreviewed:
         return shape
-    named = ", ".join(map(shown_name, found.unreviewed[:_FEW_NAMED]))
-    more = len(found.unreviewed) - _FEW_NAMED
-    rest = f" and {more} more" if more > 0 else ""
-    said = f"Not accepted, because review.always asks for a look: {named}{rest}. Accept them one by one."
+    named = few(found.unreviewed, _FEW_NAMED, ", ", shown_name)
+    said = f"Not accepted, because review.always asks for a look: {named}. Accept them one by one."
     return {**shape, "message": f"{shape['message']} {said}"}
 
 
@@ -325,10 +324,16 @@ def _subject(request: DecisionRequest, touched: "Touched") -> str:
     return changes_counted(count, names, turn=next(iter(request.selection.turns), 0))
 
 
-def _unshown(workspace: "Workspace", request: DecisionRequest, found: Resolved, touched: "Touched") -> Shape | None:
+def _unshown(
+    server: ServerState, workspace: "Workspace", request: DecisionRequest, found: Resolved, touched: "Touched"
+) -> Shape | None:
     """Return the outcome of a decision that covers what was not on the screen (None: it does not)."""
     changes: list[UnshownChange] = []
     units = found.named
+    if request.action is Action.RESET:  # it makes a decided change again what the page shows it as
+        known = ((key, server.changes.get(key)) for key in request.screen.changes)
+        whole = (each for key, each in known if each and request.screen.missing(key, each.rows) is None)
+        units = tuple(sorted({*units}.difference(*(each.units for each in whole))))
     if not request.selection.units:
         changes, units = unshown_changes(request.screen, touched, _pending(found))
     # What was decided in this moment is refused as such.

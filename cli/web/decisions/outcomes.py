@@ -9,7 +9,7 @@ from cli.app.error_hints import message_with_advice, permission_advice
 from cli.render.external_prompt import external_sides
 from cli.render.outcomes import effect_line, is_of_binary
 from cli.screen.terminal import shown_name, visible
-from cli.web.diff_rows.net_rows import line_row, shown_line
+from cli.web.diff_rows.net_rows import compared_rows, shown_line
 from cli.web.server_state import NO_TICKET, ServerState, Ticket
 from cli.web.shapes import Edits, at_path, shown, units_named
 from objstore import (
@@ -29,7 +29,6 @@ from objstore import (
     PermissionRefused,
     StoreLocked,
     conflict_shape,
-    diff_lines,
     distinct_conflicts,
     effect_shape,
     empty_outcome,
@@ -133,6 +132,9 @@ def shown_outcome(
                 "files": named_effects(workspace.root, outcome.files),
                 "notes": notes,
                 "detail": visible(names),
+                "document": next(
+                    (workspace.history.edit(unit.seq).edit.document for unit, _ in outcome.verdicts), None
+                ),
             }
         case Conflicted():
             return {**shape, **_conflicted(server, workspace, outcome, answered, preview)}
@@ -192,7 +194,7 @@ def failure_shape(server: ServerState, error: CasError | OSError) -> Shape:
 
 def _said(message: str, subject: str = "") -> Shape:
     """Return the fields for what is said of an outcome. `detail`: the message with the names of edits and hunks."""
-    return {"message": visible(message), "notes": [], "detail": "", "subject": subject}
+    return {"message": visible(message), "notes": [], "detail": "", "subject": subject, "document": None}
 
 
 def _conflicted(
@@ -262,17 +264,5 @@ def _external_rows(workspace: "Workspace", change: "ExternalChange") -> Iterator
     except PathError:
         return
     before, after = map(shown_lines, (recorded or b"", found or b""))
-    if is_either_binary(before, after):
-        return
-    old, new = split_lines(before), split_lines(after)
-    made = 0
-    for hunk in diff_lines(before, after):
-        if made:
-            yield {"k": "~", "t": "", "hidden": 0}
-        for at in range(hunk.old_start, hunk.old_end):
-            yield line_row("-", old[at], old=at)
-        for at in range(hunk.new_start, hunk.new_end):
-            yield line_row("+", new[at], new=at)
-        made += hunk.old_count + hunk.new_count
-        if made > _EXTERNAL_ROWS:
-            return
+    if not is_either_binary(before, after):
+        yield from (row for row in compared_rows(before, after, 0).rows(0, _EXTERNAL_ROWS) if row["k"] != "~")

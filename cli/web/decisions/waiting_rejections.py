@@ -97,7 +97,7 @@ def waiting_shapes(server: ServerState) -> list[Shape]:
 
 def waiting_words(server: ServerState) -> list[str]:
     """Return a sentence for each waiting rejection, all of which are lost when the server ends."""
-    return [f"The rejection in {_names(waiting)} was not made." for waiting in server.all_waiting().values()]
+    return [f"The rejection in {waiting.words} was not made." for waiting in server.all_waiting().values()]
 
 
 # ---- inside
@@ -146,7 +146,7 @@ def _held(
         quiet_since=0.0,
     )
     number = server.keep(waiting)
-    words = f"The rejection in {_names(waiting)} waits for the end of the agent's turn."
+    words = f"The rejection in {waiting.words} waits for the end of the agent's turn."
     return {"outcome": "waiting", "id": number, "message": words}
 
 
@@ -183,11 +183,6 @@ def _make(server: ServerState, workspace: "Workspace", number: int) -> None:
         if shape["outcome"] == "failed" and waiting.tries < _TRIES:
             again = replace(waiting, tries=waiting.tries + 1)
         elif shape["outcome"] not in {"decided", "nothing-to-do"}:
-            server.note(f"The rejection in {_names(waiting)}, which waited, was not made: {shape['message']}")
+            server.note(f"The rejection in {waiting.words}, which waited, was not made: {shape['message']}")
     finally:
         server.settle(number, again)
-
-
-def _names(waiting: WaitingRejection) -> str:
-    first, *others = waiting.names or ("a file",)
-    return f"{first} and {len(others)} more" if others else first

@@ -12,12 +12,22 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from cli.screen.terminal import visible
 from cli.screen.word_diff import Emphasis, Span, emphasis, paired_lines
 from cli.web.kept import Kept
-from objstore import split_lines, value
+from objstore import ChangeKind, DocumentId, NetChange, diff_lines, split_lines, value
 
 if TYPE_CHECKING:
-    from objstore import NetChange, NetFile
+    from objstore import NetFile
 
-__all__ = ["CONTEXT", "MOST_CHARACTERS", "DiffRows", "Row", "is_whitespace_only", "line_row", "shown_line", "utf16"]
+__all__ = [
+    "CONTEXT",
+    "MOST_CHARACTERS",
+    "DiffRows",
+    "Row",
+    "compared_rows",
+    "is_whitespace_only",
+    "line_row",
+    "shown_line",
+    "utf16",
+]
 
 Row = dict[str, Any]
 """A row as `static/types.d.ts` describes it."""
@@ -55,10 +65,21 @@ class _Run:
     hidden: int = 0  # lines that a gap hides
 
 
-class DiffRows:
-    """The diff of a file's pending changes, as rows."""
+@value
+class Texts:
+    """Two texts that are compared, and their changes: what rows need of a `NetFile`."""
 
-    def __init__(self, file: "NetFile", context: int = CONTEXT) -> None:
+    before: bytes | None
+    after: bytes | None
+    changes: Sequence[NetChange]
+    left_out: Sequence[NetChange] = ()
+    is_binary: bool = False
+
+
+class DiffRows:
+    """The diff of a file's pending changes, or of two texts, as rows."""
+
+    def __init__(self, file: "NetFile | Texts", context: int = CONTEXT) -> None:
         """Lay out the diff. `context`: unchanged lines shown above and below each change."""
         self.old: Final = [] if file.is_binary else split_lines(file.before or b"")
         self.new: Final = [] if file.is_binary else split_lines(file.after or b"")
@@ -190,6 +211,25 @@ class DiffRows:
         return found
 
 
+def compared_rows(before: bytes, after: bytes, context: int = CONTEXT) -> DiffRows:
+    """Return the rows of the difference between two texts."""
+    old, new = split_lines(before), split_lines(after)
+    changes = [
+        NetChange(
+            path="",
+            document=DocumentId(0),
+            kind=ChangeKind.LINES,
+            line_before=hunk.old_start + 1,
+            line_after=hunk.new_start + 1,
+            removed=b"".join(old[hunk.old_start : hunk.old_end]),
+            inserted=b"".join(new[hunk.new_start : hunk.new_end]),
+            units=(),
+        )
+        for hunk in diff_lines(before, after)
+    ]
+    return DiffRows(Texts(before=before, after=after, changes=changes), context)
+
+
 def line_row(sign: str, line: bytes, *, old: int = -1, new: int = -1, most: int = MOST_CHARACTERS) -> Row:
     """Return the row of a line. `old`, `new`: its zero-based numbers in both texts; -1: it is not in that text.
 
@@ -228,16 +268,16 @@ def utf16(text: str, spans: Sequence[tuple[int, int]]) -> list[list[int]]:
     return [[units[start], units[end]] for start, end in spans]
 
 
-def _has_lines(change: "NetChange") -> bool:
+def _has_lines(change: NetChange) -> bool:
     return bool(change.removed or change.inserted)
 
 
-def _place(change: "NetChange") -> tuple[int, int]:
+def _place(change: NetChange) -> tuple[int, int]:
     return change.line_after, change.line_before
 
 
 def _between(
-    start: tuple[int, int], end: tuple[int, int], left_out: Sequence["NetChange"], below: int, above: int
+    start: tuple[int, int], end: tuple[int, int], left_out: Sequence[NetChange], below: int, above: int
 ) -> Iterator[_Run]:
     """Yield the lines between two changes: `below` the first, `above` the second, and a gap.
 
@@ -300,7 +340,7 @@ def _words(old: Sequence[bytes], new: Sequence[bytes], pairs: Iterable[tuple[int
     return found
 
 
-def is_whitespace_only(change: "NetChange") -> bool:
+def is_whitespace_only(change: NetChange) -> bool:
     """Return whether both sides of a change are equal but for spaces, tabs and ends of lines."""
     if not change.removed or not change.inserted:
         return False

@@ -1,6 +1,8 @@
 // Requests to the server of `cas web`: JSON in both directions.
 
 import { own } from "./secret.js";
+import { state } from "./state.js";
+import { useEffect, useState } from "./vendor/preact-htm.js";
 
 /** @import {Outcome, Refusal} from "./types.d.ts" */
 
@@ -56,6 +58,27 @@ export function address(path, query) {
     if (value !== undefined && value !== null) words.push(`${key}=${encodeURIComponent(value)}`);
   }
   return words.length ? `${path}?${words.join("&")}` : path;
+}
+
+/**
+ * Return what a component asks for, and why it can't be had; it is asked for again when the store or the query changes.
+ * @template T @param {string} path such as "/api/store" @param {Record<string, string | number | undefined>} [query] @returns {[T | null, string]}
+ */
+export function useAnswer(path, query = {}) {
+  const [found, show] = useState(/** @type {T | null} */ (null));
+  const [error, fail] = useState("");
+  const asked = address(path, query);
+  useEffect(() => {
+    let is_current = true;
+    request(asked).then(
+      (answer) => is_current && (show(answer), fail("")),
+      (refusal) => is_current && fail(refusal instanceof Refused ? refusal.message : String(refusal)),
+    );
+    return () => {
+      is_current = false;
+    };
+  }, [asked, state.queue?.version]);
+  return [found, error];
 }
 
 /** Send a POST request with a JSON body; return the answer. @param {string} name @param {object} body */

@@ -7,7 +7,7 @@ import { FileName } from "./queue.js";
 import { fileAddress, timelineAddress } from "./routes.js";
 import { state } from "./state.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/preact-htm.js";
-import { clock, clockOrDay, counted, short } from "./words.js";
+import { clock, clockOrDay, counted, short, STATUSES } from "./words.js";
 
 const COUNT = 2000;
 
@@ -87,7 +87,7 @@ function RunLines({ run, edit: behind, line, age: how_new }) {
   useLayoutEffect(() => place.current?.style.setProperty("--lines", String(Math.min(4, lines))), [lines]);
   return html`<div class="block"><i class=${`a${how_new}`}></i>
     <div class="by" ref=${place}>${behind && html`<p class="asked-for" title=${`${title}${behind.reason && `\n\nRejected: ${behind.reason}`}`}>${title}</p>
-      ${run.lines.length > 2 && html`<span class="sub clip">${behind.who || behind.tool_name} · edit ${behind.seq} · <time title=${clock(behind.timestamp)}>${clockOrDay(behind.timestamp)}</time> · ${behind.status}</span>`}`}</div>
+      ${run.lines.length > 2 && html`<span class="sub clip">${behind.who || behind.tool_name} · edit ${behind.seq} · <time title=${clock(behind.timestamp)}>${clockOrDay(behind.timestamp)}</time> · ${STATUSES[behind.status]}</span>`}`}</div>
     <div class="lines">${run.lines.map((text, at) => html`<div class=${run.first + at === line && line > 1 ? "r asked" : "r"} key=${at}><span class="n">${run.first + at}</span><span class="c">${text}</span></div>`)}</div>
   </div>`;
 }

@@ -1,12 +1,12 @@
 // A conflict: the edits that stand in the way, with their lines and prompts, and the ways out.
 
-/** @import {Conflict, Effect, EditSummary} from "./types.d.ts" */
+/** @import {Conflict, Effect} from "./types.d.ts" */
 /** @import {Sheet} from "./state.js" */
 import { Dialog } from "./dialog.js";
 import { Icon } from "./icons.js";
 import { Lines } from "./lines.js";
 import { html, useState } from "./vendor/preact-htm.js";
-import { counted, short } from "./words.js";
+import { counted, editWords, short } from "./words.js";
 
 /** A way out. @typedef {{ name: string, words: string, button: string, what: string, effects: Effect[], answer: object | null }} WayOut */
 
@@ -57,11 +57,4 @@ function Need({ conflict }) {
   return html`<div class="card"><div class="card-head"><b class="mono">${conflict.name} ${conflict.line}</b>${own && html`<span class="dim">${editWords(own)}</span>`}</div>
     <${Lines} rows=${conflict.rows} label=${`Lines of ${conflict.unit}`} />
     ${own?.prompt && html`<p class="from">“${short(own.prompt, 160)}”</p>`}</div>`;
-}
-
-const STATUSES = { pending: "to decide", accepted: "accepted", rejected: "rejected", away: "away" };
-
-/** Return who made an edit, in which turn, and what became of it. @param {EditSummary} edit */
-export function editWords({ turn, who, tool_name, status }) {
-  return [turn ? `Turn ${turn}` : "", who || tool_name, STATUSES[status]].filter(Boolean).join(" · ");
 }

@@ -4,11 +4,10 @@
 /** @import {CommentTarget, ShownChange, ShownFile} from "./state.js" */
 import { decide, post, Refused } from "./api.js";
 import { whereOf } from "./change_head.js";
-import { noteDecision, noteRedo, noteUndo } from "./progress.js";
-import { goOn, isSameStop, newEpoch, pickedRows, refresh, refreshChecks, show, verdicts } from "./review.js";
+import { goOn, newEpoch, pickedRows, refresh, refreshChecks, show, verdicts } from "./review.js";
 import { onScreen } from "./shown.js";
 import { undecided } from "./shown_file.js";
-import { say, set, state } from "./state.js";
+import { note, say, set, state } from "./state.js";
 
 /** What a request decides on, for the change that comes next. @typedef {{ action: "accept" | "reject" | "reset", keys: string[] }} About */
 /** @typedef {"accept" | "reject"} Verdict */
@@ -67,11 +66,15 @@ export async function decideOn(action, index, reason) {
   const { file } = state;
   const change = file?.all[index];
   if (!file || !change || isReadOnly()) return null;
-  if (change.verdict) {
-    say(`It is ${change.verdict} already. Reopen it to decide again.`);
-    return null;
-  }
-  return decideOnChanges(action, together(index), reason);
+  if (isDecided(change)) return null;
+  const keys = together(index).map((at) => file.all[at].key);
+  return perform("decide", { action, keys, ...(reason ? { reason } : {}) }, { action, keys });
+}
+
+/** Return whether a change is decided, and say so. @param {ShownChange} change */
+export function isDecided({ verdict }) {
+  if (verdict) say(`It is ${verdict} already. Reopen it to decide again.`);
+  return Boolean(verdict);
 }
 
 /** Accept or reject what is left of the shown file, of whatever turn. @param {Verdict} action */
@@ -85,13 +88,6 @@ export async function decideOnFile(action) {
 /** Return how many changes are left in a file, those of other turns included. @param {ShownFile} file */
 export function leftIn({ document, all }) {
   return state.queue?.files.find((one) => one.document === document)?.changes ?? all.length;
-}
-
-/** @param {Verdict} action @param {number[]} indices @param {string} [reason] */
-async function decideOnChanges(action, indices, reason) {
-  const file = /** @type {ShownFile} */ (state.file);
-  const keys = indices.map((at) => file.all[at].key);
-  return perform("decide", { action, keys, ...(reason ? { reason } : {}) }, { action, keys });
 }
 
 /** Accept or reject every change of a turn. @param {Verdict} action @param {number} number */
@@ -173,7 +169,7 @@ export async function perform(name, body, about) {
 /** @param {string} name @param {object} body @param {About} [about] @returns {Promise<Outcome>} */
 async function performed(name, body, about) {
   newEpoch();
-  const outcome = await decide(name, name === "decide" ? { ...body, on_screen: shownOf(body) } : body).finally(newEpoch);
+  const outcome = await decide(name, name === "decide" ? { ...body, on_screen: shownOf(body, about) } : body).finally(newEpoch);
   const again = (/** @type {object} */ extra) => answer(() => perform(name, { ...body, ...extra }, about));
   switch (outcome.outcome) {
     case "conflict":
@@ -186,6 +182,7 @@ async function performed(name, body, about) {
       set({ sheet: { kind: "confirm", outcome, again } });
       break;
     case "unchecked":
+      note(`${outcome.title}, so nothing was decided.`, { is_failure: true, detail: outcome.message });
       set({ sheet: { kind: "unchecked", outcome } });
       break;
     case "unshown":
@@ -210,17 +207,16 @@ async function performed(name, body, about) {
   return outcome;
 }
 
-/** Return what was on the screen of what a decision is on. @param {Partial<Decide>} body */
-function shownOf({ keys, units }) {
-  return onScreen(keys ?? (units ? Object.keys(units) : null));
+/** Return what was on the screen of what a decision is on. @param {Partial<Decide>} body @param {About | undefined} about */
+function shownOf({ keys, units }, about) {
+  return onScreen(keys ?? (units ? [...Object.keys(units), ...(about?.keys ?? [])] : null));
 }
 
 /** Show what was decided, and go on. @param {string} name @param {Extract<Outcome, { outcome: "decided" }>} outcome @param {About | undefined} about */
 async function wasDecided(name, outcome, about) {
-  const { route, file } = state;
-  const here = route.screen === "file" ? route : null;
+  const { file } = state;
   if (name === "undo" || name === "redo") {
-    await steppedBack(name, outcome);
+    await steppedBack(outcome);
     return;
   }
   if (about && about.action !== "reset") {
@@ -228,7 +224,6 @@ async function wasDecided(name, outcome, about) {
     const keys = file?.all.filter(({ key, hunks, verdict }) => about.keys.includes(key) || (!verdict && hunks.length && hunks.every((hunk) => covered.has(hunk)))) ?? [];
     const word = about.action === "accept" ? "accepted" : "rejected";
     for (const { key } of keys) verdicts.set(key, word);
-    noteDecision({ number: outcome.decision ?? 0, action: about.action, document: here?.document ?? 0, turn: here?.turn ?? null, keys: keys.map(({ key }) => key) });
     await next(keys);
   } else {
     for (const key of about?.keys ?? []) verdicts.delete(key);
@@ -253,17 +248,22 @@ async function next(decided) {
   return refresh(left[0]?.key);
 }
 
-/** Show what undo or redo did. @param {"undo" | "redo"} name @param {Extract<Outcome, { outcome: "decided" }>} outcome */
-async function steppedBack(name, outcome) {
-  const is_undo = name === "undo";
-  const entry = is_undo ? noteUndo(state.queue?.undo ?? 0) : noteRedo(outcome.decision ?? 0);
-  for (const key of entry?.keys ?? []) {
-    if (is_undo) verdicts.delete(key);
-    else verdicts.set(key, entry?.action === "accept" ? "accepted" : "rejected");
+/** Show what undo or redo did, in the file that it is on, whoever had decided. @param {Extract<Outcome, { outcome: "decided" }>} outcome */
+async function steppedBack(outcome) {
+  const { route, queue, file } = state;
+  const now = new Map(outcome.changed.map(({ name, status }) => [name, status]));
+  for (const { key, hunks } of file?.all ?? []) {
+    const statuses = new Set(hunks.map((hunk) => now.get(hunk)));
+    const [status] = statuses;
+    if (statuses.has("pending")) verdicts.delete(key);
+    else if (statuses.size === 1 && (status === "accepted" || status === "rejected")) verdicts.set(key, status);
   }
-  const { route } = state;
-  if (entry?.document && !(route.screen === "file" && isSameStop(route, entry))) show(entry);
-  await refresh(is_undo ? (entry?.keys[0] ?? null) : undefined);
+  const { document } = outcome;
+  if (document !== null && !(route.screen === "file" && route.document === document)) {
+    const done = state.arrangement === "turns" && queue?.done.files.find((one) => one.document === document);
+    show({ document, turn: (done && done.turn) || null });
+  }
+  await refresh([...now.keys()]);
   sayDone(outcome);
 }
 
@@ -289,7 +289,8 @@ export function commentOn(index) {
   const lines = pickedRows().flatMap(({ n }) => (n === undefined ? [] : [n]));
   const on_lines = lines.length && !undecidedMoved(file);
   /** @type {CommentTarget} */
-  const target = on_lines ? { path: file.path, lines: [lines[0], lines[lines.length - 1]], seen: file.blob_after } : { keys: together(index).map((at) => file.all[at].key) };
+  const target = on_lines ? { path: file.path, lines: [lines[0], lines[lines.length - 1]], seen: file.blob_after }
+    : file.all[index].verdict ? { units: file.all[index].hunks } : { keys: together(index).map((at) => file.all[at].key) };
   const where = on_lines ? `${base(file.name)}, ${lines.length === 1 ? `line ${lines[0]}` : `lines ${lines[0]}–${lines[lines.length - 1]}`}` : `${base(file.name)}, ${whereOf(file.all[index])}`;
   set({ sheet: { kind: "comment", target, where } });
 }
@@ -302,7 +303,7 @@ function undecidedMoved(file) {
 /** Ask for the reason of a rejection. @param {number} index */
 export function rejectWithReason(index) {
   const { file } = state;
-  if (!file?.all[index] || file.all[index].verdict || isReadOnly()) return;
+  if (!file?.all[index] || isDecided(file.all[index]) || isReadOnly()) return;
   const keys = together(index).map((at) => file.all[at].key);
   set({ sheet: { kind: "reject", keys, where: `${base(file.name)}, ${whereOf(file.all[index])}`, name: base(file.name) } });
 }

@@ -39,5 +39,5 @@ function ByTurn() {
   return turns.length > 0 && html`<section aria-label="By turn"><h2>By turn</h2><table class="table">
     <thead><tr><th scope="col" class="num">Turn</th><th scope="col">Prompt</th><th scope="col" class="opt">Session</th><th scope="col" class="num">Files</th><th scope="col" class="num">Left</th></tr></thead>
     <tbody>${turns.map((turn) => html`<tr key=${`${turn.session}:${turn.turn}`}><td class="num">${turn.turn || ""}</td><td>${short(turn.prompt, 200) || "Without a prompt"}</td>
-      <td class="opt dim">${turn.session ? sessionName(state.queue, turn.session, turn.client) : ""}</td><td class="num">${turn.files.length}</td><td class=${`num ${turn.left ? "" : "yes"}`}>${turn.left || "done"}</td></tr>`)}</tbody></table></section>`;
+      <td class="opt dim">${turn.session ? sessionName(state.queue, turn.session, turn.client) : ""}</td><td class="num">${turn.files.length}</td><td class=${`num ${turn.left || turn.is_unread ? "" : "yes"}`}>${turn.left || (turn.is_unread ? "…" : "done")}</td></tr>`)}</tbody></table></section>`;
 }

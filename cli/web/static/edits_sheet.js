@@ -2,26 +2,17 @@
 
 /** @import {EditDetail, EditSummary, Edits, Status} from "./types.d.ts" */
 /** @import {Sheet} from "./state.js" */
-import { get, Refused } from "./api.js";
-import { editWords } from "./conflict_sheet.js";
+import { useAnswer } from "./api.js";
 import { decideOnUnits } from "./decisions.js";
 import { Lines } from "./lines.js";
 import { state } from "./state.js";
-import { html, useEffect, useState } from "./vendor/preact-htm.js";
-import { clockOrDay, short } from "./words.js";
+import { html } from "./vendor/preact-htm.js";
+import { clockOrDay, editWords, short, STATUSES } from "./words.js";
 
 /** Request the edits that hunks belong to, and again when the store has changed. @param {string[]} units @returns {[EditDetail[] | null, string]} */
 export function useEdits(units) {
-  const [edits, show] = useState(/** @type {EditDetail[] | null} */ (null));
-  const [error, fail] = useState("");
-  const version = state.queue?.version;
-  useEffect(() => {
-    get("edits", { units: units.join(",") }).then(
-      (/** @type {Edits} */ found) => show(found.edits),
-      (refusal) => fail(refusal instanceof Refused ? refusal.message : String(refusal)),
-    );
-  }, [units, version]);
-  return [edits, error];
+  const [found, error] = /** @type {[Edits | null, string]} */ (useAnswer("/api/edits", { units: units.join(",") }));
+  return [found?.edits ?? null, error];
 }
 
 /** Show the edits that hunks belong to. @param {{ sheet: Extract<Sheet, { kind: "edits" }> }} properties */
@@ -36,7 +27,7 @@ export function EditsSheet({ sheet }) {
       ${edit.hunks.map((hunk) => html`<div key=${hunk.name} class="hunk">
         ${(hunk.words || !hunk.rows.length) && html`<p class="from" data-of=${hunk.rows.length ? null : hunk.name}>${hunk.words || hunk.name}</p>`}
         <${Lines} rows=${hunk.rows} label=${`Lines of hunk ${hunk.name}`} of=${hunk.name} />
-        <div class="from hunk-foot"><span class="small dim">${hunk.name} · ${hunk.status}</span><span class="grow"></span><${Verdicts} unit=${hunk.name} status=${hunk.status} why=${why} /></div>
+        <div class="from hunk-foot"><span class="small dim">${hunk.name} · ${STATUSES[hunk.status]}</span><span class="grow"></span><${Verdicts} unit=${hunk.name} status=${hunk.status} why=${why} /></div>
       </div>`)}
       ${edit.prompt && html`<p class="from">“${short(edit.prompt, 300)}”</p>`}
       <${Reason} edit=${edit} />

@@ -9,7 +9,7 @@ import { DiffView } from "./diff_view.js";
 import { Icon } from "./icons.js";
 import { askWhole, ownTurn, showEdits, splitCurrent } from "./keys.js";
 import { Menu } from "./menu.js";
-import { Middle, runningChecks, sessionName } from "./queue.js";
+import { Counts, Middle, runningChecks, sessionName } from "./queue.js";
 import { drawIn, goTo, has_columns, move, pick, pickedRows, redraw, seeCurrent } from "./review.js";
 import { blameAddress, timelineAddress } from "./routes.js";
 import { secret } from "./secret.js";
@@ -18,7 +18,7 @@ import { choose, say, set, state } from "./state.js";
 import { Progress } from "./top.js";
 import { html, useLayoutEffect, useRef, useState } from "./vendor/preact-htm.js";
 import { WhyLine } from "./why.js";
-import { counted, net, octal, short, size, upper } from "./words.js";
+import { counted, octal, short, size, upper } from "./words.js";
 
 /** The screen of the file that the address names. */
 export function FileScreen() {
@@ -79,12 +79,6 @@ function FileHead({ file }) {
     <a class="b plain desk more" href=${blameAddress(file.path)}>Blame</a><a class="b plain desk more" href=${timelineAddress(file.path)}>Timeline</a>
     <span class="switch split-choice desk" role="group" aria-label="How old and new are shown">${viewed("unified", "Unified")}${viewed("split", "Side by side")}</span>
     <${Menu} label="More to do with this file" icon="more" items=${items} /></header>`;
-}
-
-/** Coloured counts of lines. @param {{ added: number, removed: number }} properties */
-function Counts({ added, removed }) {
-  const [plus, minus] = net(added, removed).split(" ");
-  return html`<span class="count"><span class="plus">${plus}</span> <span class="minus">${minus}</span></span>`;
 }
 
 /** Return why nothing can be decided; "": it can. */

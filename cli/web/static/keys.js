@@ -1,6 +1,6 @@
 // Single keys and what they do: the same as in the terminal's review.
 
-import { answer, commentOn, decided, decideOn, decideOnFile, decideOnTurn, isActing, isAnswering, redo, rejectWithReason, undo } from "./decisions.js";
+import { answer, commentOn, decided, decideOn, decideOnFile, decideOnTurn, isActing, isAnswering, isDecided, redo, rejectWithReason, undo } from "./decisions.js";
 import { isLate } from "./presses.js";
 import { goTo, move, moveFile, pick, pickMore, refresh, seeCurrent, settled, show } from "./review.js";
 import { blameAddress, searchAddress, timelineAddress } from "./routes.js";
@@ -46,9 +46,16 @@ export const KEYS = [
 /** Keys that were pressed while something was loading or being decided, each with its time. @type {(Key & { time: number })[]} */
 const kept = [];
 let is_pumping = false;
+/** Milliseconds between two keys of a text, at most. */
+const TYPING = 1000;
+/** When a key of a text came last for which no dialog opened: the keys that follow it are no decisions. */
+let typed = -Infinity;
 
 /** Handle keys, unless the focus is in a field or a dialog is open. */
 export function listenToKeys() {
+  document.addEventListener("pointerdown", () => {
+    typed = -Infinity;
+  });
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || state.sheet) return;
     if (event.target instanceof HTMLElement && event.target.closest(FIELDS)) {
@@ -56,6 +63,10 @@ export function listenToKeys() {
       return;
     }
     if (!state.has_keys && event.key !== "Escape") return;
+    if (event.timeStamp - typed < TYPING && event.key !== "Escape") {
+      typed = event.timeStamp;
+      return;
+    }
     const found = keyOf(event);
     if (!found) return;
     event.preventDefault();
@@ -95,6 +106,7 @@ async function pump() {
         kept.splice(0, kept.length, ...kept.filter(({ decides }) => !decides));
         await decideOnWhole(next.key === "a" ? "accept" : "reject", sheet.what, sheet.turn);
       } else if (!next.decides || !isLate(next.time)) await next.act();
+      if (next.leads_to_text && next.on_file && !state.sheet) typed = performance.now();
       const is_failure = state.said !== said && state.said?.is_failure;
       if (is_failure || next.leads_to_text || (state.sheet && state.sheet.kind !== "whole")) kept.length = 0; // they were not meant for this
     }
@@ -123,7 +135,7 @@ function go(step) {
 /** @param {() => unknown} act */
 function onChange(act) {
   if (state.route.screen === "file" && state.file?.all[state.cursor]) return act();
-  return say("No change is open: open a file first.");
+  return say(state.queue?.changes ? "No change is open. Review leads to the next one that is left." : "No change is open, and none is left to decide.");
 }
 
 /** Show the single edits behind the current change. */
@@ -134,7 +146,7 @@ export function showEdits() {
 /** Open the dialog that splits the current change. */
 export function splitCurrent() {
   const change = state.file?.all[state.cursor];
-  if (change && !change.verdict) set({ sheet: { kind: "split", units: change.hunks, where: state.file?.name ?? "" } });
+  if (change && !isDecided(change)) set({ sheet: { kind: "split", units: change.hunks, where: state.file?.name ?? "" } });
 }
 
 /** Return the turn that the review is about: that of the address, else that of the current change's newest edit; 0: none is known. */

@@ -5,14 +5,13 @@ import { rowElement } from "./diff_rows.js";
 import { element } from "./elements.js";
 import { look as noteShown, markRow } from "./shown.js";
 import { html, useLayoutEffect, useRef } from "./vendor/preact-htm.js";
-import { ago, short } from "./words.js";
+import { ago, editWords, short } from "./words.js";
 
 const GROUP = 100;
 
 /** An edit on one line. @param {{ edit: EditSummary }} properties */
 export function EditLine({ edit }) {
-  return html`<b>Edit ${edit.seq}</b> · ${edit.who || edit.tool_name} · ${ago(edit.timestamp)} · ${edit.status}
-    ${edit.turn && ` · turn ${edit.turn}`}${edit.prompt && html`<br /><q>${short(edit.prompt, 300)}</q>`}`;
+  return html`<b>Edit ${edit.seq}</b> · ${editWords(edit)} · ${ago(edit.timestamp)}${edit.prompt && html`<br /><q>${short(edit.prompt, 300)}</q>`}`;
 }
 
 /**

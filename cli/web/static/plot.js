@@ -1,20 +1,16 @@
 // A plot that the server draws, with a table of the same numbers.
 
 /** @import {Plot} from "./types.d.ts" */
-import { address } from "./api.js";
+import { address, useAnswer } from "./api.js";
 import { Prose } from "./lines.js";
-import { own, secret } from "./secret.js";
+import { secret } from "./secret.js";
 import { state } from "./state.js";
-import { html, useEffect, useState } from "./vendor/preact-htm.js";
+import { html } from "./vendor/preact-htm.js";
 
 /** A plot with its table. @param {{ name: "store" | "activity" | "file", path?: string, words?: string }} properties `path`: of the file; `words`: in place of the summary, where the page says that already */
 export function PlotFigure({ name, path, words }) {
-  const [plot, show] = useState(/** @type {Plot | null} */ (null));
+  const [plot] = /** @type {[Plot | null, string]} */ (useAnswer(`/plots/${name}.json`, { path }));
   const version = state.queue?.version;
-  useEffect(() => {
-    const answered = fetch(address(`/plots/${name}.json`, { path }), { credentials: "same-origin", headers: own() });
-    answered.then(async (answer) => show(answer.ok ? await answer.json() : null), () => undefined);
-  }, [name, path, version]);
   return plot && html`<figure class="figure">
     <figcaption><h2>${plot.title}</h2><p class="dim"><${Prose} text=${words ?? plot.summary} /></p></figcaption>
     <img key=${version} src=${`${address(`/plots/${name}.svg`, { path, secret: secret() })}#untitled`} alt=${plot.summary} />

@@ -1,17 +1,12 @@
-// What there is to review and what was decided, turn by turn and file by file; and the decisions of this page, for undo.
+// What there is to review and what was decided, turn by turn and file by file.
 
 /** @import {DoneFile, Queue, Turn} from "./types.d.ts" */
 
 /** A file of a turn as the queue shows it. @typedef {{ document: number, added: number, removed: number, changes: number, unseen: number, total: number, name: string, path: string, operation: string, verdict: "" | "accepted" | "rejected" }} Stop */
-/** @typedef {Omit<Turn, "files"> & { files: Stop[], left: number, total: number }} TurnStops */
-/** A decision of this page. @typedef {{ number: number, action: string, document: number, turn: number | null, keys: string[] }} Entry */
+/** @typedef {Omit<Turn, "files"> & { files: Stop[], left: number, is_unread: boolean, total: number }} TurnStops */
 
 /** The counts of lines of files, which the queue has only while something is pending. @type {Map<string, { added: number, removed: number }>} */
 const counts = new Map();
-/** @type {Entry[]} */
-let entries = JSON.parse(sessionStorage.getItem("decided") ?? "[]");
-/** Entries that were undone, the newest last. @type {Entry[]} */
-const undone = [];
 
 /** With which queue a file came into a turn: what comes while one reads goes behind the others, so that no row moves. @type {Map<string, number>} */
 const arrived = new Map();
@@ -64,8 +59,8 @@ export function turnStops(queue) {
   const all = [...found.values()].map(({ turn, stops }) => {
     const files = inOrder(queue, turn.turn, [...stops.values()]);
     const left = files.reduce((n, { changes }) => n + changes, 0);
-    const is_unread = queue.reading > 0 && !left && files.some(({ total }) => !total);
-    return { ...turn, files, left: left || Number(is_unread), total: files.reduce((n, { total }) => n + total, 0) };
+    const is_unread = queue.reading > 0 && files.some(({ total }) => !total);
+    return { ...turn, files, left, is_unread, total: files.reduce((n, { total }) => n + total, 0) };
   });
   return all.sort((a, b) => Number(!a.turn) - Number(!b.turn) || a.turn - b.turn || a.session - b.session);
 }
@@ -93,35 +88,4 @@ function addDone(stops, { turn, document, path, name, accepted, rejected }) {
 export function progressOf(queue) {
   const sum = (/** @type {"accepted" | "rejected"} */ verdict) => queue?.done.files.reduce((n, file) => n + file[verdict], 0) ?? 0;
   return { accepted: sum("accepted"), rejected: sum("rejected"), decided: queue?.decided ?? 0, total: queue?.total ?? 0 };
-}
-
-// ---- decisions of this page
-
-/** Note a decision of this page. @param {Entry} entry */
-export function noteDecision(entry) {
-  entries.push(entry);
-  keep();
-}
-
-/** Note that the newest decision was undone; return it if it is one of this page. @param {number} number */
-export function noteUndo(number) {
-  const entry = entries.find((one) => one.number === number);
-  if (!entry) return null;
-  entries = entries.filter((one) => one !== entry);
-  undone.push(entry);
-  keep();
-  return entry;
-}
-
-/** Note that the decision which was undone last was redone; return it if it is one of this page. @param {number} number of the decision that did it */
-export function noteRedo(number) {
-  const entry = undone.pop();
-  if (!entry) return null;
-  entries.push({ ...entry, number });
-  keep();
-  return entry;
-}
-
-function keep() {
-  sessionStorage.setItem("decided", JSON.stringify(entries.slice(-1000)));
 }

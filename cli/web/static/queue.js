@@ -11,7 +11,7 @@ import { blameAddress, fileAddress } from "./routes.js";
 import { choose, set, state } from "./state.js";
 import { Tree } from "./tree.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef } from "./vendor/preact-htm.js";
-import { clock, clockOrDay, counted, listed, netInWords, short } from "./words.js";
+import { clock, clockOrDay, counted, listed, net, netInWords, short } from "./words.js";
 
 /** Files in one layout group, so that the browser skips groups far from the screen. */
 const GROUP = 100;
@@ -112,7 +112,7 @@ function SessionLine({ queue, number, turn }) {
 function TurnFiles({ turn, here, filter }) {
   const number = turn.turn || null;
   const prompt = turn.prompt || (number === null ? "Without a prompt" : `Turn ${number}`);
-  const is_done = turn.left === 0;
+  const is_done = turn.left === 0 && !turn.is_unread;
   const title = short(turn.prompt, 2000);
   const rows = html`<${Rows} stops=${turn.files} turn=${number} here=${here} filter=${filter} />`;
   if (is_done) {
@@ -120,7 +120,7 @@ function TurnFiles({ turn, here, filter }) {
       <span class="small dim">${turn.total.toLocaleString("en")}<span class="sr"> changes, all decided</span></span></summary>${rows}</details>`;
   }
   const decided = turn.total - turn.left;
-  const progress = decided ? `${decided.toLocaleString("en")} of ${turn.total.toLocaleString("en")}` : counted(turn.left, "change");
+  const progress = decided ? `${decided.toLocaleString("en")} of ${turn.total.toLocaleString("en")}` : turn.left ? counted(turn.left, "change") : "reading …";
   return html`<section class="turn" aria-label=${number === null ? prompt : `Turn ${number}`}>
     <div class="turn-head"><h3 title=${title}>${short(prompt, 280)}</h3>
     <span class="meta"><span>${number !== null && html`Turn ${number} · <time title=${clock(turn.timestamp)}>${clockOrDay(turn.timestamp)}</time>`}${turn.running && html` · <span class="running">running</span>`}</span><span>${progress}</span></span></div>
@@ -146,9 +146,15 @@ export function FileRow({ stop, turn, here, filter = "", is_nested = false }) {
     ${!is_nested && html`<span class="where"><${Middle} text=${name.slice(0, Math.max(0, at))} /></span>`}
     ${chipsOf(stop).map(([chip, title]) => html`<span class="chip" key=${chip} title=${title}>${chip}</span>`)}
     ${operation !== "edit" && html`<span class="kind">${OPERATIONS[operation] ?? operation}</span>`}
-    ${added + removed > 0 && html`<span class="count"><span aria-hidden="true"><span class="plus">+${added.toLocaleString("en")}</span> <span class="minus">−${removed.toLocaleString("en")}</span></span><span class="sr"> ${netInWords(added, removed)}</span></span>`}
+    ${added + removed > 0 && html`<${Counts} added=${added} removed=${removed} />`}
     <span class="left">${changes > 0 ? changes.toLocaleString("en") : ""}<span class="sr"> ${changes ? `to decide${unseen < changes ? `, ${changes - unseen} seen` : ""}` : word}</span></span>
     ${is_nested && html`<span class="sr">, ${name.slice(0, Math.max(0, at))}</span>`}</a>`;
+}
+
+/** Coloured counts of lines. @param {{ added: number, removed: number }} properties */
+export function Counts({ added, removed }) {
+  const [plus, minus] = net(added, removed).split(" ");
+  return html`<span class="count"><span aria-hidden="true"><span class="plus">${plus}</span> <span class="minus">${minus}</span></span><span class="sr"> ${netInWords(added, removed)}</span></span>`;
 }
 
 /** What a reviewer should know of files, by path: a word for the row, and a sentence. @typedef {Map<string, [word: string, sentence: string][]>} Chips */

@@ -8,7 +8,7 @@
 /** @import {Verdicts} from "./shown_file.js" */
 import { get, post, Refused } from "./api.js";
 import { whereOf } from "./change_head.js";
-import { commentOn, decideOn, reopen, speak } from "./decisions.js";
+import { commentOn, decideOn, isDecided, reopen, speak } from "./decisions.js";
 import { markMoves } from "./moves.js";
 import { noteReplaced } from "./presses.js";
 import { fileStops, inOrder } from "./progress.js";
@@ -67,7 +67,8 @@ has_columns.addEventListener("change", () => set({}));
 let current = null;
 /** @type {Promise<void> | null} */
 let upcoming = null;
-/** The change to go to when the next answer arrives. @type {string | null | undefined} */
+/** The change to go to when the next answer arrives: its key, or hunks of it. @typedef {string | readonly string[] | undefined} Wanted */
+/** @type {Wanted} */
 let wanted;
 /** Counts starts and ends of decisions: an answer to a request from before the newest of them is dropped. */
 let epoch = 0;
@@ -80,7 +81,7 @@ export function newEpoch() {
 /**
  * Request the queue and the shown file, and show them; return when that is done. Only one request runs at a time; all
  * that come meanwhile are served by one that follows.
- * @param {string | null} [want] key of the change that is to be the current one; null: the first that came back
+ * @param {Wanted} [want] the change that is to be the current one
  * @returns {Promise<void>}
  */
 export function refresh(want) {
@@ -118,7 +119,7 @@ async function ask() {
   }
 }
 
-/** @param {string | null} [want] */
+/** @param {Wanted} want */
 async function refreshed(want) {
   const began = epoch;
   try {
@@ -155,7 +156,7 @@ function getFile() {
 /**
  * Request the file that the address names, and show it.
  * @param {number} began the epoch in which it was asked for
- * @param {string | null | undefined} want @param {Promise<ChangedFile> | null} asked the file, if it was asked for already
+ * @param {Wanted} want @param {Promise<ChangedFile> | null} asked the file, if it was asked for already
  * @param {Queue | null} before the queue as it was, to find the next file
  */
 async function load(began, want, before, asked) {
@@ -228,7 +229,7 @@ function rowsOf(file) {
   return found;
 }
 
-/** Say what happened to the current change without the person's doing. @param {ShownFile | null} old @param {ShownFile} file @param {number} cursor @param {string | null | undefined} want */
+/** Say what happened to the current change without the person's doing. @param {ShownFile | null} old @param {ShownFile} file @param {number} cursor @param {Wanted} want */
 function noteMeanwhile(old, file, cursor, want) {
   const was = old?.all[state.cursor];
   const now = file.all[cursor];
@@ -240,13 +241,9 @@ function noteMeanwhile(old, file, cursor, want) {
   } else say(`The change at ${whereOf(was)} was decided or taken back meanwhile.`);
 }
 
-/** Return the index of the change that is to be current. @param {ShownFile} file @param {ShownFile | null} old @param {string | null} [want] */
+/** Return the index of the change that is to be current. @param {ShownFile} file @param {ShownFile | null} old @param {Wanted} want */
 function placed(file, old, want) {
-  if (want === null && old) {
-    const back = file.all.findIndex(({ key, verdict }) => !verdict && !old.all.some((other) => other.key === key && !other.verdict));
-    if (back >= 0) return back;
-  }
-  const there = want === undefined ? -1 : file.all.findIndex(({ key }) => key === want);
+  const there = want === undefined ? -1 : file.all.findIndex(({ key, hunks }) => (typeof want === "string" ? key === want : hunks.some((hunk) => want.includes(hunk))));
   if (there >= 0) return there;
   if (!old) return is_backwards ? file.all.length - 1 : Math.max(0, file.all.findIndex(({ seen }) => !seen));
   const same = sameChange(old.all[state.cursor], file.all);
@@ -495,6 +492,6 @@ async function markSeen(change) {
 export function seeCurrent() {
   const change = state.file?.all[state.cursor];
   if (change?.seen) say("It is marked as seen until it changes.");
-  else if (change && !change.verdict) return markSeen(change);
+  else if (change && !isDecided(change)) return markSeen(change);
   return undefined;
 }

@@ -45,7 +45,7 @@ export function SearchScreen({ text, where }) {
         </select>
         <button type="submit" class="b main">Search</button>
       </form>
-      <p class="small dim" role="status">${is_asking ? "Searching …" : found ? `${counted(found.hits.length, "edit")}${found.more ? " so far" : ""}` : ""}</p>
+      <p class="small dim" role="status">${is_asking ? "Searching …" : found ? foundWords(found, text) : ""}</p>
       ${error && html`<p role="alert" class="note warn">${error}</p>`}
     </div>
     ${found && html`<ol class="hits items">${found.hits.map(({ edit, rows }) => html`<li key=${edit.seq}>
@@ -54,4 +54,10 @@ export function SearchScreen({ text, where }) {
       <p><a href=${blameAddress(edit.path)}>Blame</a></p></li>`)}</ol>
       ${found.more && html`<p><button type="button" class="b" disabled=${is_asking} onClick=${() => ask(found.before)}>Search further back</button></p>`}`}
   </div></main>`;
+}
+
+/** @param {Search} found @param {string} text */
+function foundWords({ hits, more }, text) {
+  if (!hits.length) return `No edit ${more ? "so far " : ""}has “${text}” there.`;
+  return `${counted(hits.length, "edit")}${more ? " so far" : ""}`;
 }

@@ -4,13 +4,12 @@
 /** @import {Sheet} from "./state.js" */
 import { perform } from "./decisions.js";
 import { Dialog } from "./dialog.js";
-import { editWords } from "./conflict_sheet.js";
 import { useEdits } from "./edits_sheet.js";
 import { markRow } from "./shown.js";
 import { pickedRows } from "./review.js";
 import { say, set, state } from "./state.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/preact-htm.js";
-import { counted } from "./words.js";
+import { counted, editWords } from "./words.js";
 
 /** A hunk of the change; `parts`: the positions of the rows of each proposal. @typedef {{ unit: string, status: string, edit: EditDetail, rows: Row[], parts: number[][] }} Hunk */
 /** Which rows are ticked: the name of the hunk, and the position of the row. @typedef {readonly string[]} Ticked */

@@ -7,7 +7,7 @@ import "./secret.js"; // first: it takes the secret out of the address
 import { useEffect, useState } from "./vendor/preact-htm.js";
 import { parsed } from "./routes.js";
 
-/** What a comment is about: changes, or lines of the state of a file that was shown, `seen`. @typedef {{ keys: string[] } | { path: string, lines: [number, number], seen: string }} CommentTarget */
+/** What a comment is about: changes, hunks of one that is decided, or lines of the state of a file that was shown, `seen`. @typedef {{ keys: string[] } | { units: string[] } | { path: string, lines: [number, number], seen: string }} CommentTarget */
 
 /**
  * An open dialog. `again` repeats the request with the answer that the person chose; `what` says in words what was asked for.
@@ -88,10 +88,18 @@ export function choose(name, value) {
   set({ [name]: value });
 }
 
-/** Show a message; all messages are kept in a list. @param {string} text @param {{ is_failure?: boolean, can_undo?: boolean, detail?: string }} [how] */
-export function say(text, { is_failure = false, can_undo = false, detail = "" } = {}) {
+/** @typedef {{ is_failure?: boolean, can_undo?: boolean, detail?: string }} How */
+
+/** Keep a message in the list of them; return it. @param {string} text @param {How} [how] */
+export function note(text, { is_failure = false, can_undo = false, detail = "" } = {}) {
   const said = { text, detail, is_failure, can_undo, time: new Date().toISOString() };
-  set({ said, messages: [said, ...state.messages].slice(0, KEPT_MESSAGES) });
+  set({ messages: [said, ...state.messages].slice(0, KEPT_MESSAGES) });
+  return said;
+}
+
+/** Show a message, and keep it in the list. @param {string} text @param {How} [how] */
+export function say(text, how) {
+  set({ said: note(text, how) });
 }
 
 /** Redraw a component whenever the state changes. */

@@ -1,20 +1,14 @@
 // The screen of the store: its size, the activity turn by turn, and what gc would free, each plot with its table.
 
 /** @import {Store} from "./types.d.ts" */
-import { get, Refused } from "./api.js";
+import { useAnswer } from "./api.js";
 import { Prose } from "./lines.js";
 import { PlotFigure } from "./plot.js";
-import { state } from "./state.js";
-import { html, useEffect, useState } from "./vendor/preact-htm.js";
+import { html } from "./vendor/preact-htm.js";
 
 /** Numbers and plots of the store. */
 export function StoreScreen() {
-  const [store, show] = useState(/** @type {Store | null} */ (null));
-  const [error, fail] = useState("");
-  const version = state.queue?.version;
-  useEffect(() => {
-    get("store").then(show, (refusal) => fail(refusal instanceof Refused ? refusal.message : String(refusal)));
-  }, [version]);
+  const [store, error] = /** @type {[Store | null, string]} */ (useAnswer("/api/store"));
   return html`<main class="page store-page" id="file" tabindex="-1"><div class="in">
     <div><h1>Store</h1><p class="dim">Every state of every file that was edited, kept until nothing needs it.</p>
       ${error && html`<p role="alert" class="note warn">${error}</p>`}

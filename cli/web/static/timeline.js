@@ -1,7 +1,7 @@
 // Timeline: a slider over the history of a file or of the workspace, the state at a moment, and its restore.
 
 /** @import {EditSummary, Moment, State, Timeline} from "./types.d.ts" */
-import { address, decide, get, Refused } from "./api.js";
+import { decide, get, Refused, useAnswer } from "./api.js";
 import { Reason } from "./edits_sheet.js";
 import { EditLine, Lines } from "./lines.js";
 import { PlotFigure } from "./plot.js";
@@ -72,32 +72,10 @@ function Slider({ points, here, go }) {
   </div>`;
 }
 
-/** Request something, and again whenever its parameters change. @template T @param {string} name @param {Record<string, string | number>} query @returns {[T | null, string]} */
-function useAnswer(name, query) {
-  const [found, show] = useState(/** @type {T | null} */ (null));
-  const [error, fail] = useState("");
-  const asked = address(name, query);
-  useEffect(() => {
-    let is_current = true;
-    get(name, query).then(
-      (answer) => {
-        if (!is_current) return;
-        show(answer);
-        fail("");
-      },
-      (refusal) => is_current && fail(refusal instanceof Refused ? refusal.message : String(refusal)),
-    );
-    return () => {
-      is_current = false;
-    };
-  }, [asked, state.queue?.version]);
-  return [found, error];
-}
-
 /** The file as it was, compared with the file now. @param {{ point: EditSummary }} properties */
 function StateThen({ point }) {
   const [before, turn] = useState(0);
-  const [then, error] = /** @type {[State | null, string]} */ (useAnswer("state", { path: point.path, seq: point.seq, before, count: 2000 }));
+  const [then, error] = /** @type {[State | null, string]} */ (useAnswer("/api/state", { path: point.path, seq: point.seq, before, count: 2000 }));
   const restore = async () => {
     const body = { path: point.path, seq: point.seq, before: before === 1, dry_run: true };
     const outcome = await decide("restore", body);
@@ -131,10 +109,11 @@ function stateInWords(then, word) {
 
 /** The files that differ between a moment and now. @param {{ point: EditSummary }} properties */
 function MomentThen({ point }) {
-  const [then, error] = /** @type {[Moment | null, string]} */ (useAnswer("moment", { seq: point.seq }));
+  const [then, error] = /** @type {[Moment | null, string]} */ (useAnswer("/api/moment", { seq: point.seq }));
   return html`<section class="then" aria-label="The moment">
     ${error && html`<p role="alert" class="note warn">${error}</p>`}
     ${then && html`<h2>${then.files.length ? `${counted(then.files.length, "file")} ${then.files.length === 1 ? "differs" : "differ"} from now` : "No file differs from now"}</h2>
+      ${!then.files.length && html`<p class="dim">Move the slider back: the files that were other ones then are listed here, each with its own timeline.</p>`}
       <ul class="items">${then.files.map(({ path, name, what }) => html`<li key=${path}><a href=${timelineAddress(path)}><${FileName} name=${name} /></a> ${what}</li>`)}</ul>
       ${then.more && html`<p class="small dim">More files differ; these are the first ${then.files.length.toLocaleString("en")}.</p>`}`}
   </section>`;

@@ -236,8 +236,8 @@ export interface Decide {
   /**
    * What was on the screen. If the decision covers rows that were not, the outcome is "unshown" and nothing is decided:
    * of every change that has a pending hunk which is decided, all rows; of hunks that no change shows, or that `units`
-   * names, their own rows. Hunks that cancel out need none. What a cascade takes along, and accepted edits that a
-   * rejection takes back, are listed by an outcome of their own.
+   * names, their own rows; for a reset, all rows of their decided change do. Hunks that cancel out need none. What a
+   * cascade takes along, and accepted edits that a rejection takes back, are listed by an outcome of their own.
    */
   on_screen?: OnScreen;
   reason?: string;
@@ -260,7 +260,8 @@ export interface Decide {
 
 /**
  * What `cas` prints with --json of a decision, with its message. `notes`: what else a person should read; `detail`: the
- * message with the names of edits and hunks; `subject`: what it is on, such as "3 changes in a.py" ("": single hunks).
+ * message with the names of edits and hunks; `subject`: what it is on, such as "3 changes in a.py" ("": single hunks);
+ * `document`: the first file that it is on (null: no hunk was decided).
  */
 export interface Answered {
   action: string; dry_run: boolean; decision: number | null; act: object | null;
@@ -270,7 +271,7 @@ export interface Answered {
   older: number[]; broken: object[]; absent: string[];
   conflicts: Conflict[]; accept_first: Unit[]; reject_first: Unit[]; can_keep_lines: boolean;
   external_changes: (ExternalChange & { rows: Row[] })[];
-  message: string; notes: string[]; detail: string; subject: string;
+  message: string; notes: string[]; detail: string; subject: string; document: Document | null;
 }
 /** Decided and the two after it have all that `cas` prints; the others are those of the page alone. */
 export type Outcome =

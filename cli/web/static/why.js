@@ -41,7 +41,8 @@ function Why() {
   const change = file?.all[cursor];
   const rejection = useRejection(file, change);
   if (!file || !change) return html`<div class="why-body"></div>`;
-  const steps = change.before.flatMap((seq) => (file.edits[seq] ? [file.edits[seq]] : []));
+  const own = change.writers.flatMap(({ edits }) => edits);
+  const steps = own.length === 1 && change.before.every((seq) => seq === own[0]) ? [] : change.before.flatMap((seq) => (file.edits[seq] ? [file.edits[seq]] : []));
   return html`<div class="why-body">
     ${change.writers.map((writer, at) => html`<${Asked} key=${`${change.key} ${at}`} file=${file} change=${change} writer=${writer} is_first=${at === 0} />`)}
     ${change.verdict && html`<section><h2>Decided</h2><p>${state.queue?.elsewhere ? `It is ${change.verdict}. ${state.queue.elsewhere} carries that out.` : html`You ${change.verdict} it. <kbd>u</kbd> undoes the newest decision; Reopen is in its heading.`}</p></section>`}

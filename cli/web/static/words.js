@@ -1,4 +1,6 @@
-// Formatting of numbers, times, counts and sizes.
+// Formatting of numbers, times, counts and sizes; edits in words.
+
+/** @import {EditSummary} from "./types.d.ts" */
 
 /** Return a number with its noun, such as "1 change" or "3 changes". @param {number} n @param {string} noun */
 export function counted(n, noun) {
@@ -71,4 +73,12 @@ export function listed(words) {
 export function clockOrDay(time) {
   const [day, minute] = clock(time).split(" ");
   return day === clock(Date.now()).split(" ")[0] ? minute : day;
+}
+
+/** What became of an edit or hunk, in a person's words. */
+export const STATUSES = { pending: "to decide", accepted: "accepted", rejected: "rejected", away: "away" };
+
+/** Return who made an edit, in which turn, and what became of it. @param {EditSummary} edit */
+export function editWords({ turn, who, tool_name, status }) {
+  return [turn ? `Turn ${turn}` : "", who || tool_name, STATUSES[status]].filter(Boolean).join(" · ");
 }

@@ -13,28 +13,21 @@ from cli.web.decisions.outcomes import (
     overtaken,
     shown_outcome,
 )
-from cli.web.diff_rows.net_rows import DiffRows
+from cli.web.diff_rows.net_rows import compared_rows
 from cli.web.request_fields import Answer, NotThere
 from cli.web.server_state import ServerState
 from cli.web.shapes import named
 from objstore import (
     UNREADABLE,
     Action,
-    ChangeKind,
-    DocumentId,
     ExternalChanges,
-    NetChange,
-    NetFile,
     NoSuchName,
     OnExternal,
-    Operation,
     PathError,
     State,
-    diff_lines,
     is_either_binary,
     is_placeholder,
     shown_lines,
-    split_lines,
 )
 
 if TYPE_CHECKING:
@@ -98,7 +91,7 @@ def state_shape(workspace: "Workspace", state: State, *, first: int, count: int,
         map(is_placeholder, (now_text, then_text))
     )
     if not shape["binary"] and not shape["too_large"]:
-        rows = DiffRows(_compared(state.path, now_text, then_text), context)
+        rows = compared_rows(now_text, then_text, context)
         shape["rows"], shape["total"] = rows.rows(first, count), rows.total
     return shape
 
@@ -180,38 +173,3 @@ def _text(workspace: "Workspace", state: State) -> bytes | None:
         return shown_lines(workspace.history.text(state.blob))
     except UNREADABLE:
         return None
-
-
-def _compared(path: str, before: bytes, after: bytes) -> NetFile:
-    """Return the difference between two texts as a NetFile, from which rows are laid out."""
-    old, new = split_lines(before), split_lines(after)
-    changes = tuple(
-        NetChange(
-            path=path,
-            document=DocumentId(0),
-            kind=ChangeKind.LINES,
-            line_before=hunk.old_start + 1,
-            line_after=hunk.new_start + 1,
-            removed=b"".join(old[hunk.old_start : hunk.old_end]),
-            inserted=b"".join(new[hunk.new_start : hunk.new_end]),
-            units=(),
-        )
-        for hunk in diff_lines(before, after)
-    )
-    return NetFile(
-        path=path,
-        path_before=path,
-        document=DocumentId(0),
-        operation=Operation.EDIT,
-        mode_before=0,
-        mode=0,
-        before=before,
-        after=after,
-        changes=changes,
-        cancelled=(),
-        kept_on=(),
-        is_binary=False,
-        size_before=len(before),
-        size=len(after),
-        is_unrecorded=False,
-    )

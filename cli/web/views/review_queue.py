@@ -66,8 +66,9 @@ def queue_shape(server: ServerState, workspace: "Workspace", version: str) -> Sh
     turns = {seq: group.turn for group in report.groups for seq in group.seqs}
     running = {call.session for call in report.running if not call.is_behind and not call.is_abandoned}
     listed = _listed(report, files)
-    shown_turns = _turns(workspace, report, files, put_off, seen, running, listed)
-    server.progress.update(listed, put_off.values(), _statuses(server, workspace))
+    # Of a file that is not read yet, what it had last is counted: the total of a review doesn't go down and up again.
+    known = server.progress.update(listed, put_off.values(), _statuses(server, workspace))
+    shown_turns = _turns(workspace, report, files, put_off, seen, running, listed, known)
     done = server.progress.done()
     comments = [view for view in workspace.comments.all() if not view.is_resolved]
     waiting = waiting_shapes(server)
@@ -79,18 +80,18 @@ def queue_shape(server: ServerState, workspace: "Workspace", version: str) -> Sh
     if unattributed:  # any session can be claimed as the author
         sessions.update([session.number for session in workspace.sessions.sessions()][-_NEWEST:])
     in_force = review.in_force()
-    changes = sum(len(file.changes) for file in files)
+    keys = [*(change.key for file in files for change in file.changes), *known]
     return {
         "version": version,
         "root": shown_name(root) if elsewhere is None else elsewhere.title,
         "elsewhere": "" if elsewhere is None else elsewhere.title,
         "read_only": server.read_only(),
         "undo": in_force[0].number if in_force and elsewhere is None else 0,
-        "changes": changes,
-        "total": changes + server.progress.decided,
+        "changes": len(keys),
+        "total": len(keys) + server.progress.decided,
         "decided": server.progress.decided,
         "done": _done(workspace, done, {(turn["turn"], turn["session"]) for turn in shown_turns}),
-        "unseen": sum(change.key not in seen for file in files for change in file.changes),
+        "unseen": sum(key not in seen for key in keys),
         "pending": report.pending,
         "accepted": report.accepted,
         "rejected": report.rejected,
@@ -100,7 +101,10 @@ def queue_shape(server: ServerState, workspace: "Workspace", version: str) -> Sh
         "files": [
             shape
             for _, shape in sorted(
-                [*((file.path, _file_shape(file, turns, seen)) for file in files), *_unread_files(report, put_off)],
+                [
+                    *((file.path, _file_shape(file, turns, seen)) for file in files),
+                    *_unread_files(report, put_off, seen, known),
+                ],
                 key=lambda each: (each[0], each[1]["document"]),
             )
         ],
@@ -194,6 +198,7 @@ def _turns(
     seen: Collection[bytes],
     running: Collection[int],
     listed: Mapping[bytes, ListedChange],
+    known: Mapping[bytes, ListedChange],
 ) -> list[Shape]:
     """Return the turns with pending changes, the oldest first; those without a turn come last, by session."""
     by_seq = {unit.seq: file for file in files for unit in (*file.units, *file.kept_on)}
@@ -206,28 +211,34 @@ def _turns(
             if seq in by_seq:
                 edits.setdefault(turn, {}).setdefault(by_seq[seq].path, (by_seq[seq], set()))[1].add(seq)
     found: list[Shape] = []
-    for number, session in sorted({*edits, *unread}, key=lambda turn: (not turn[0], turn)):
-        shape = _turn(workspace, number, session)
-        shape["running"] = session in running
-        left = unread.get((number, session), [])
-        own = [
-            (file, _turn_changes(file, seqs)) for _, (file, seqs) in sorted(edits.get((number, session), {}).items())
-        ]
+    for stop in sorted({*edits, *unread}, key=lambda stop: (not stop[0], stop)):
+        shape = _turn(workspace, *stop)
+        shape["running"] = stop[1] in running
+        left = unread.get(stop, [])
+        own = [(file, _turn_changes(file, seqs)) for _, (file, seqs) in sorted(edits.get(stop, {}).items())]
         shape["files"] = [
             {
                 "document": file.document,
                 **changes_counted([file.changes[at] for at in places], seen),
-                "own": sum(listed[file.changes[at].key].stop == (number, session) for at in places),
+                "own": sum(listed[file.changes[at].key].stop == stop for at in places),
             }
             for file, places in own
         ]
-        shape["files"] += [{"document": put_off[group.path], **_own_counts([group]), "own": 0} for group in left]
+        for group in left:
+            document = put_off[group.path]
+            keys = [key for key, change in known.items() if (change.document, change.stop) == (document, stop)]
+            shape["files"].append({"document": document, **_own_counts([group], keys, seen), "own": len(keys)})
         found.append(shape)
     return found
 
 
-def _unread_files(report: "StatusReport", put_off: Mapping[str, DocumentId]) -> Iterator[tuple[str, Shape]]:
-    """Yield path and summary of each file that is left for the next request, with the counts of its edits."""
+def _unread_files(
+    report: "StatusReport",
+    put_off: Mapping[str, DocumentId],
+    seen: Collection[bytes],
+    known: Mapping[bytes, ListedChange],
+) -> Iterator[tuple[str, Shape]]:
+    """Yield path and summary of each file that is left for the next request, with the lines of its edits."""
     groups: dict[str, list[PendingGroup]] = {}
     for group in report.groups:
         groups.setdefault(group.path, []).append(group)
@@ -235,13 +246,15 @@ def _unread_files(report: "StatusReport", put_off: Mapping[str, DocumentId]) -> 
         own = groups.get(path, [])
         unread = _UNREAD._replace(path=path, path_before=path, document=document)
         shape = file_shape(unread, (), [group.turn for group in own], is_unrecorded=False)
-        yield path, {**shape, **_own_counts(own)}
+        keys = [key for key, change in known.items() if change.document == document]
+        yield path, {**shape, **_own_counts(own, keys, seen)}
 
 
-def _own_counts(groups: "list[PendingGroup]") -> Shape:
-    """Return how many lines edits add and remove, for use until their changes are computed."""
+def _own_counts(groups: "list[PendingGroup]", keys: Collection[bytes], seen: Collection[bytes]) -> Shape:
+    """Return counts for use until the changes of a file are computed. `keys`: those that it had last."""
     added, removed = sum(group.added for group in groups), sum(group.removed for group in groups)
-    return {"lines_added": added, "lines_removed": removed, "changes": 0, "unseen": 0}
+    unseen = sum(key not in seen for key in keys)
+    return {"lines_added": added, "lines_removed": removed, "changes": len(keys), "unseen": unseen}
 
 
 def _turn(workspace: "Workspace", number: int, session: int) -> Shape:

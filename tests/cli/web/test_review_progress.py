@@ -3,9 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
+import click
 import pytest
 
+from cli.web.server_state import ServerState
+from cli.web.views.review_queue import queue_shape
 from objstore import Call, Operation, TurnInfo
+from objstore.review.net import net_summary
 from tests.support.command_runner import CommandRunner
 from tests.support.review_server import ReviewServer
 
@@ -83,3 +87,26 @@ def test_a_change_that_the_agent_alters_is_not_called_decided(server: ReviewServ
     assert counts(server.queue()) == (0, 1, 1)
     wrote(1, "a", b"two\n", b"TWO\n")
     assert counts(server.queue()) == (0, 1, 1)
+
+
+def test_while_files_are_read_again_no_count_goes_down(
+    runner: CommandRunner, wrote: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(net_summary, "_MOST_SECONDS", -1.0)  # one file is read for each request
+    state = ServerState(str(runner.folder), click.Context(click.Command("web")))
+
+    def queue() -> Any:  # noqa: ANN401 -- whatever the document holds
+        with state.workspace() as workspace:
+            return queue_shape(state, workspace, "")
+
+    for turn, name in enumerate("ab", 1):
+        wrote(turn, name, b"2\n", b"two\n")
+        wrote(turn, name, b"8\n", b"eight\n")
+    first, second = queue(), queue()
+    assert [(counts(each), each["reading"]) for each in (first, second)] == [((0, 2, 2), 1), ((0, 4, 4), 0)]
+    for name in "ab":
+        wrote(3, name, b"5\n", b"five\n")
+    first, second = queue(), queue()
+    assert [(counts(each), each["reading"]) for each in (first, second)] == [((0, 5, 5), 1), ((0, 6, 6), 0)]
+    assert [file["changes"] for file in first["files"]] == [3, 2]
+    assert [[file["changes"] for file in turn["files"]] for turn in first["turns"]] == [[2], [2], [1, 0]]

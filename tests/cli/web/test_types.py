@@ -167,7 +167,7 @@ def test_answers_have_the_fields_of_their_types(served: ReviewServer) -> None:
         ("Comment", {"path", "name"}, "comment"),
         ("RunningCall", {"names"}, "status.running_calls"),
         ("ExternalChange", {"path", "name"}, "status.external_changes"),
-        ("Answered", {"message", "notes", "detail", "subject"}, "accept"),
+        ("Answered", {"message", "notes", "detail", "subject", "document"}, "accept"),
         ("Effect", {"name", "words"}, "accept.files"),
         ("Conflict", {"path", "name", "rows", "edits"}, "accept.conflicts"),
         (

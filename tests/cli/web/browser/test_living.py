@@ -211,6 +211,11 @@ def test_a_check_is_shown_where_it_was_asked_for_and_can_be_stopped_there(
     expect(review.sheet).to_contain_text("was stopped on a copy of what this would leave")
     expect(review.sheet).to_contain_text("waiting")
     expect(review.page.locator(".notices")).not_to_contain_text("Checking")
+    review.press("Escape")
+    review.page.set_viewport_size({"width": 1440, "height": 900})
+    review.page.get_by_role("button", name="What you did").click()
+    expect(review.sheet.get_by_role("listitem")).to_have_count(1)
+    expect(review.sheet).to_contain_text("The check was stopped, so nothing was decided.")
     assert "15 %" in (project / "README.md").read_text()
 
 

@@ -106,6 +106,31 @@ def test_a_comment_that_is_being_written_stays_as_it_is_while_the_agent_changes_
     assert lines[comment["line"]] == "        return total * 85 // 100"
 
 
+def test_a_reason_that_is_typed_where_no_dialog_opens_decides_nothing(review: ReviewPage) -> None:
+    review.go("#/timeline")
+    review.page.get_by_role("heading", name="Timeline", level=1).wait_for()
+    review.page.keyboard.type("Xtax u")
+    expect(review.said).to_have_text("No change is open. Review leads to the next one that is left.")
+    expect(review.page.get_by_role("heading", name="Timeline", level=1)).to_be_visible()
+    review.go("#/")
+    review.file("shop/cart.py")
+    review.press("a")
+    expect(review.progress).to_have_text("1 of 14 changes decided")
+    review.press("k")
+    for key in "Xs.":
+        review.page.keyboard.type(f"{key}ax" if key == "X" else key)
+        expect(review.said).to_have_text("It is accepted already. Reopen it to decide again.")
+        review.page.get_by_role("button", name="Close the message").click()
+        review.page.wait_for_timeout(1_100)  # longer than between two keys of a text
+    expect(review.progress).to_have_text("1 of 14 changes decided")
+    review.press("c")
+    review.sheet.get_by_role("textbox").fill("Well done.")
+    review.sheet.get_by_role("button", name="Comment").click()
+    expect(review.page.locator(".queue .comments")).to_contain_text("Well done.")
+    review.current.get_by_role("button", name="Reopen").click()
+    expect(review.progress).to_have_text("0 of 14 changes decided")
+
+
 def test_back_and_forward_go_through_files_and_close_dialogs(review: ReviewPage) -> None:
     review.file("shop/cart.py", turn=1)
     review.file("README.md", turn=2)
@@ -262,5 +287,6 @@ def test_odd_names_and_lines_are_shown_in_full_and_decided_on(
         again.or_(review.progress.filter(has_text=f"{number} of")).first.wait_for()
         if again.count():
             again.click()
+            review.settle()  # until then, a key that decides is one for the dialog
         expect(review.progress).to_have_text(f"{number} of {len(files)} changes decided")
     assert server.queue()["changes"] == 0

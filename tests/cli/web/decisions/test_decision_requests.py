@@ -189,6 +189,18 @@ def test_a_single_hunk_is_decided_with_the_status_that_was_shown(edited: Command
     assert edited.statuses()["2:1"] is Status.PENDING
 
 
+def test_a_decided_change_of_which_all_rows_were_shown_is_reopened(edited: CommandRunner, server: ReviewServer) -> None:
+    key = next(change["key"] for change in server.file("a")["all"] if change["hunks"] == ["2:1"])
+    server.decide("reject", keys=[key])
+    units = {"2:1": "rejected"}
+    for screen in ({}, {key: [[0, 1]]}):
+        assert server.decide("reset", units=units, on_screen=screen)["outcome"] == "unshown"
+    assert edited.statuses()["2:1"] is Status.REJECTED
+    assert server.changed(server.decide("reset", units=units, on_screen={key: [[0, 2]]})) == ["2:1"]
+    for action in ("accept", "reject"):  # these need the hunk's own rows
+        assert server.decide(action, units={"2:1": "pending"}, on_screen={key: [[0, 2]]})["outcome"] == "unshown"
+
+
 def test_changes_that_share_a_hunk_are_decided_together(runner: CommandRunner, server: ReviewServer) -> None:
     accepted(runner, "a", b"1\n2\n3\n")
     runner.edit("a", b"1\n2\n3\n", b"one\ntwo\nthree\n")

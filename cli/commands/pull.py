@@ -86,8 +86,9 @@ def _carried(workspace: "Workspace", name: str) -> "list[Carried]":
 
 
 def _carried_line(each: "Carried") -> str:
-    units = ", ".join(map(str, each.units))
-    what = f"{each.action.value} of {units} by {shown_name(each.who) or 'somebody'}"
+    from cli.render.net_diff import named_units
+
+    what = f"{each.action.value} of {named_units(each.units)} by {shown_name(each.who) or 'somebody'}"
     reason = f", because: {shown_name(each.reason)}" if each.reason else ""
     match each.result:
         case "carried":

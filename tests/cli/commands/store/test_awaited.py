@@ -63,6 +63,7 @@ def test_answer_names_few_hunks_and_only_those_that_change_anything(desk: Path, 
     assert f"reject {', '.join(f'desk/4:{hunk}' for hunk in range(1, 9))} and 12 more hunks." in said
     again = runner.cas("accept", "desk/4")
     assert (again.status, "desk/4:1 is decided" in again.said) == (1, True)
+    assert "reject of [4:0 4:1 4:2 4:3 4:4 4:5 4:6 4:7 and 13 more]" in CommandRunner(desk).done("pull").text
 
 
 def test_sizes_say_how_many_changes_are_decided(lap: CommandRunner) -> None:

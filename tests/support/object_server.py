@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 import shutil
 import socket
 import subprocess
@@ -92,17 +93,15 @@ def running_server(folder: Path, *, megabytes: int = 64) -> Iterator[ObjectServe
 
 def _free_ports() -> list[int]:
     """Return ports that are free, and whose counterparts are too."""
-    found: list[int] = []
+    found: set[int] = set()
     while len(found) < _PORTS:
-        with socket.socket() as one, socket.socket() as other:
-            one.bind(("127.0.0.1", 0))
-            port = one.getsockname()[1] % 20_000 + 20_000
-            try:
-                other.bind(("127.0.0.1", port + _GRPC))
-            except OSError:
-                continue
-            found += [port] if port not in found else []
-    return found
+        port = 20_000 + secrets.randbelow(20_000)  # which no seed of a test repeats in another process
+        with socket.socket() as one, socket.socket() as other, suppress(OSError):
+            one.bind(("127.0.0.1", port))
+            other.bind(("127.0.0.1", port + _GRPC))
+            if not {port - _GRPC, port, port + _GRPC} & found:
+                found.add(port)
+    return [*found]
 
 
 def _wait(server: ObjectServer, filer: str, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -203,7 +203,9 @@ class _Matching:
                 whole = _unique_pairs(self._old, self._new, everything, (Counter(self._old), Counter(self._new)))
                 around = self._around() if whole else ()
                 self._unique = {self._old[place] for place, _ in whole if self._old[place] not in around}
-            chain = _longest_chain(pair for pair in pairs if self._old[pair[0]] in self._unique) or chain
+            kept = [pair for pair in pairs if self._old[pair[0]] in self._unique]
+            if 0 < len(kept) < len(pairs):
+                chain = _longest_chain(kept)
         return chain
 
     def _shorter(self, gap: _Gap, left: int, counts: _Counts) -> list[tuple[int, int]]:
@@ -286,10 +288,11 @@ def _has_changed_throughout(old: list[int], new: list[int], in_old: Counter[int]
     size = ceil(log(12 * len(new)) / log(kinds)) if kinds > 1 else _LONGEST + 1
     if size > min(_LONGEST, len(old)):
         return False
-    text = array("L", new).tobytes()
+    width = "B" if max(*old, *new) < 1 << 8 else "I"  # few bytes are searched faster
+    text = array(width, new).tobytes()
     starts = (int(number * _SPREAD % 1 * (len(old) - size)) for number in range(1, _SAMPLES + 1))
     # Bytes that fit by chance between two lines only make the sample look less changed.
-    return sum(array("L", old[start : start + size]).tobytes() not in text for start in starts) >= _GONE * _SAMPLES
+    return sum(array(width, old[start : start + size]).tobytes() not in text for start in starts) >= _GONE * _SAMPLES
 
 
 def _all_pairs(old: list[int], new: list[int], gap: _Gap) -> Iterable[tuple[int, int]]:

@@ -147,10 +147,14 @@ def text_of_numbers(numbers: list[int]) -> bytes:
 
 @st.composite
 def texts_and_changes(draw: st.DrawFn) -> tuple[bytes, bytes, int]:
-    """Draw a text of up to 5,000 lines of any alphabet, the text after some changes, and how many lines these name."""
+    """Draw a text of up to 5,000 lines, the text after some changes, and how many lines these name.
+
+    The lines are of any alphabet, in runs of one or many alike.
+    """
     draws = draw(st.randoms(use_true_random=False))
     kinds = draw(st.sampled_from([1, 2, 3, 16, 256, 10**9]))
-    old = [draws.randrange(kinds) for _ in range(draw(st.sampled_from([10, 400, 1500, 5000])))]
+    size, run = draw(st.sampled_from([10, 400, 1500, 5000])), draw(st.sampled_from([1, 30, 1000]))
+    old = [kind for _ in range(0, size, run) for kind in [draws.randrange(kinds)] * draws.randint(1, 2 * run - 1)]
     new, changed = list(old), 0
     for _ in range(draw(st.sampled_from([1, 2, 10, 100]))):
         start, count = draws.randrange(len(new) + 1), draws.choice([1, 1, 2, 10])
@@ -201,10 +205,10 @@ def test_many_changed_lines_among_many_equal_ones_are_found(edits: int) -> None:
     assert changed_lines(diff_lines(text_of_numbers(old), text_of_numbers(new))) == 2 * edits
 
 
-@pytest.mark.parametrize("kinds", [3, 5, 50, 1000])
-def test_a_diff_of_many_lines_shows_few_for_each_that_changed_or_there_is_none_to_find(kinds: int) -> None:
+@pytest.mark.parametrize(("kinds", "run"), [(3, 1), (5, 1), (50, 1), (1000, 1), (2, 500), (50, 20), (1000, 5)])
+def test_a_diff_of_many_lines_shows_few_for_each_that_changed_or_there_is_none_to_find(kinds: int, run: int) -> None:
     chosen = random.Random(kinds)
-    old = [b"%d\n" % chosen.randrange(kinds) for _ in range(25_000)]
+    old = [line for _ in range(0, 25_000, run) for line in [b"%d\n" % chosen.randrange(kinds)] * run]
     for edits in (30, 2_500, 25_000):
         new, changed = list(old), 0
         for _ in range(edits):

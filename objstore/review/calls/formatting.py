@@ -9,7 +9,7 @@ then: the edit is pending, `cas claim` makes it the person's, and a rejection th
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from objstore.history.edit_queries import edit
 from objstore.model.basic_types import Operation, Origin
@@ -29,16 +29,21 @@ _MADE_BY_CALL = frozenset({Origin.AGENT, Origin.FORMATTER})
 
 
 def attributed(
-    journal: Journal, changes: Iterable[Change], whose: Attributor, seen: Mapping[bytes, os.stat_result]
+    journal: Journal,
+    changes: Iterable[Change],
+    whose: Attributor,
+    seen: Mapping[bytes, os.stat_result],
+    unseen: Collection[bytes] = (),
 ) -> list[tuple[Change, CallInfo]]:
     """Return changes that were found on disk, each with whose it is, and as formatting where it is that.
 
     `seen`: what the system said of the files that were found, by path; a file that isn't there is gone at some time.
+    `unseen`: those that no look had read.
     """
     found: list[tuple[Change, CallInfo]] = []
     for change in changes:
         moment, tick = _changed(change.path, seen)
-        info = whose(os.fsdecode(change.path), moment, tick)
+        info = whose(os.fsdecode(change.path), moment, tick, is_unseen=change.path in unseen)
         found.append((as_formatting(journal, change, whose, moment, tick), info))
     return found
 

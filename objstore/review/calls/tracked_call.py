@@ -111,6 +111,7 @@ class Call:
         self._names: dict[str, bytes] = {}  # canonical paths, by the paths that callers used
         self._without_document = 0  # files without a document that were looked up so far
         self._known: KnownStates | None = None  # the baseline's folders; None: nothing needed them so far
+        self._unseen = set[bytes]()  # files that no look has read, and that an agent may have changed
 
     # ---- reading
 
@@ -361,7 +362,7 @@ class Call:
         recorded_first = None if dry_run else self._record_agents_changes(found)
         recorder = Recorder(self._journal, self._batch)
         if recorded_first is None and found:
-            recorder.made = made_at(self._journal, self._external)
+            recorder.made, recorder.left_out = made_at(self._journal, self._external), self._unseen
         external = recorder.record_found(found) if recorded_first is None else recorded_first
         call = self._journal.store.next_call(given) if given else 0
         edits: list[EditView] = []
@@ -424,7 +425,8 @@ class Call:
             return []
         from objstore.review.calls.formatting import attributed
 
-        return attributed(self._journal, self._external, self._journal.evidence.attributor(), self._disk_stats())
+        whose = self._journal.evidence.attributor()
+        return attributed(self._journal, self._external, whose, self._disk_stats(), self._unseen)
 
     def _record_returned(self) -> dict[int, DocumentId]:
         """Record which lines of edits are back in the files, and compare these with the records again.
@@ -462,7 +464,7 @@ class Call:
         if all(info.origin.is_found for _, info in found):
             return None
         recorder = Recorder(self._journal, self._batch)
-        recorder.made = made_at(self._journal, self._external)
+        recorder.made, recorder.left_out = made_at(self._journal, self._external), self._unseen
         views = recorder.record_found(found)
         self._journal.commit(self._batch, ())
         self._batch = Batch(self._journal.store)
@@ -585,7 +587,7 @@ class Call:
             if document is not None and changes and (changes[0].is_last or len(changes) > 1):
                 file.document, file.lineage = None, changes[1] if len(changes) > 1 else None
         else:
-            changes = self._since_baseline(path, version)
+            changes = self._since_baseline(path, version, file.found)
             file.lineage = changes[-1] if changes else None
         self._external += changes
         return file
@@ -595,13 +597,21 @@ class Call:
 
         return may_continue(self._journal, document, state)
 
-    def _since_baseline(self, path: bytes, now: Version | None) -> list[Change]:
-        """Return the changes since the baseline of a file without a document (empty: the baseline may lack it)."""
+    def _since_baseline(self, path: bytes, now: Version | None, seen: FileOnDisk | None) -> list[Change]:
+        """Return the changes since the baseline of a file without a document, which the baseline may leave out.
+
+        `now`, `seen`: the file on disk. Of what no look could read, all counts as new if an agent may have changed it.
+        """
         from objstore.model.tree import ExcludedEntry
 
         try:
             state = self._known_state(path)
-            if isinstance(state, ExcludedEntry) or (state is None and now is None):
+            if isinstance(state, ExcludedEntry):
+                if seen is None or not self._may_have_changed_unseen(path, seen):
+                    return []
+                self._unseen.add(path)
+                state = None
+            if state is None and now is None:
                 return []
             text = self._journal.store.text
             if is_other_kind(state, None if now is None else now.state):
@@ -612,6 +622,13 @@ class Call:
             return [change for change in parts if change is not None]
         except (*UNREADABLE, TreeInvalid):
             return []  # damage in the store is no reason to refuse a change of a file
+
+    def _may_have_changed_unseen(self, path: bytes, seen: FileOnDisk) -> bool:
+        """Return whether an agent may have changed a file that the baseline leaves out. A person's call shows it."""
+        if self._info.origin is Origin.PERSON or self._journal.store.baseline() is None:
+            return False
+        whose = self._journal.evidence.attributor()
+        return whose(os.fsdecode(path), seen.stat.st_ctime_ns, 0, is_unseen=True).origin.needs_review
 
     def _known_state(self, path: bytes) -> "FileState | ExcludedEntry | None":
         """Return what the baseline knows of a file without a document; for more than a few, read each folder once."""

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from objstore import AgentCall, EditView, FileMayBeOlder, Status, Workspace
+from objstore import AgentCall, CallInfo, EditView, FileMayBeOlder, Status, Workspace
 from objstore.model.results import EXTERNAL_CALL
 from objstore.review.calls.attribution import CANDIDATES, NOT_SEEN, WHY
 from tests.support.git_repository import git, new_repository
@@ -207,3 +207,26 @@ def test_an_ignored_file_is_looked_at_when_a_tool_names_it_also_after_reports_we
     before, made = edits_of(scene, "x")
     assert (before.is_unattributed, before.edit.added) == (True, 2)
     assert (made.edit.conversation, made.edit.added, made.status) == ("s", 1, Status.PENDING)
+
+
+@pytest.mark.parametrize("writer", ["an agent", "a person, before agents came"])
+def test_what_a_tool_of_ours_finds_in_an_ignored_file_awaits_review_if_an_agent_may_have_written_it(
+    scene: Scene, writer: str
+) -> None:
+    (scene.root / ".casignore").write_text("x\n")
+    (scene.root / "x").write_bytes(HIDDEN)
+    scene.workspace.record_changes(EXTERNAL_CALL)
+    shell(scene.workspace, *([appended(scene.root / "x")] if writer == "an agent" else []))
+    with scene.workspace.call(CallInfo(tool="write", conversation="ours")) as call:
+        call.write("x", call.read("x").bytes + b"of the tool\n")
+        call.commit()
+    *before, made = edits_of(scene, "x")
+    assert (made.edit.conversation, made.edit.added, made.status) == ("ours", 1, Status.PENDING)
+    assert [(view.is_unattributed, view.edit.added, view.status) for view in before] == (
+        [(True, 2, Status.PENDING)] if writer == "an agent" else []
+    )
+    for view in before:
+        with pytest.raises(FileMayBeOlder):
+            scene.reject(view.seq)
+    scene.reject(made.seq)
+    assert (scene.root / "x").read_bytes().startswith(HIDDEN)

@@ -204,6 +204,23 @@ class AgentCall:
         return CallInfo(tool=sanitized_text(self.tool), conversation=self.conversation, notes=notes, turn=self.turn)
 
 
+_PLAIN_FIELDS: Final = {
+    "agent": "agent",
+    "announced": "is_announced",
+    "named": "is_named",
+    "asked": "is_asked",
+    "behind": "is_behind",
+    "left": "is_left",
+    "task": "task",
+    "asks": "asks",
+    "newest": "newest",
+    "doubt": "doubt",
+}
+"""Fields of a call that the log holds as they are, by their names there; what has another type is left out."""
+
+_TYPES: Final = {own: AgentCall.__annotations__[own] for own in _PLAIN_FIELDS.values()}
+
+
 class CallSpan(NamedTuple):
     """The time in which a formatter may change what a call made: from its beginning to its session's next event."""
 
@@ -599,20 +616,11 @@ def fields_of_call(call: AgentCall) -> dict[str, Any]:
         "paths": call.paths,
         "notes": dict(call.notes),
         "turn": None if call.turn is None else _fields_of_turn(call.turn),
-        "agent": call.agent,
-        "announced": call.is_announced,
-        "named": call.is_named,
         "began": call.began,
-        "asked": call.is_asked,
-        "behind": call.is_behind,
-        "left": call.is_left,
-        "task": call.task,
         "since": call.since,
-        "asks": call.asks,
         "process": call.process,
-        "newest": call.newest,
         "kind": call.kind.value,
-        "doubt": call.doubt,
+        **{name: getattr(call, own) for name, own in _PLAIN_FIELDS.items()},
     }
 
 
@@ -695,20 +703,11 @@ def call_of_fields(held: Mapping[str, Any]) -> AgentCall | None:
                 paths=None if paths is None else tuple(paths),
                 notes=valid_notes,
                 turn=_turn_of(held.get("turn")),
-                agent=agent if isinstance(agent := held.get("agent"), str) else "",
-                is_announced=held.get("announced") is not False,
-                is_named=held.get("named") is not False,
                 began=began,
-                is_asked=held.get("asked") is True,
-                is_behind=held.get("behind") is True,
-                is_left=held.get("left") is True,
-                task=task if isinstance(task := held.get("task"), str) else "",
                 since=since if isinstance(since := held.get("since", 0), int) else None,
-                asks=asks if isinstance(asks := held.get("asks"), str) else "",
                 process=valid_process_name(held.get("process")),
-                newest=newest if isinstance(newest := held.get("newest"), int) else 0,
                 kind=_KINDS.get(held.get("kind", ""), CallKind.CALL),
-                doubt=doubt if isinstance(doubt := held.get("doubt"), str) else "",
+                **{own: held[name] for name, own in _PLAIN_FIELDS.items() if type(held.get(name)) is _TYPES[own]},
             )
     return None
 

@@ -97,15 +97,18 @@ class Remotes:
         return self._known.folder(remote.name, "members", member.name)
 
     def set_push(self, name: str, push: str) -> Remote:
-        """Say when a remote is pushed to by itself. Raises RemoteUnknown."""
+        """Say when a remote is pushed to by itself. Raises RemoteUnknown and StoreLocked."""
         from objstore.values.fastclass import replace
 
-        remote = replace(self._known.get(name), push=push)
-        self._known.put(remote)
+        self._known.get(name)
+        with self._known.held(name):  # a push may take a new lane
+            remote = replace(self._known.get(name), push=push)
+            self._known.put(remote)
         return remote
 
     def remove(self, name: str) -> None:
-        """Forget a remote with its mirrors; the bucket keeps what it has. Raises RemoteUnknown."""
+        """Forget a remote with its mirrors; the bucket keeps what it has. Raises RemoteUnknown and StoreLocked."""
+        self._known.get(name)
         with self._known.held(name):
             self._known.forget(name)
 
@@ -175,8 +178,13 @@ class Remotes:
         return done
 
     def note_failure(self, name: str, why: str) -> None:
-        """Remember why a push in the background failed, for the status."""
-        self._known.save(name, failure=why)
+        """Remember why a push in the background failed, for the status; not while another process uses the remote."""
+        from contextlib import suppress
+
+        from objstore.values.errors import StoreLocked
+
+        with suppress(StoreLocked), self._known.held(name):  # else what a pull or push saves now would be lost
+            self._known.save(name, failure=why)
 
     def pull(self, name: str, *, dry_run: bool = False, progress: Progress | None = None) -> list[PulledMember]:
         """Fetch and check what other stores have pushed to a remote; no file of the workspace changes.

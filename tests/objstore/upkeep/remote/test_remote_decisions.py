@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -24,7 +24,9 @@ from objstore import (
 )
 from objstore.upkeep.remote.bucket import open_bucket
 from objstore.upkeep.remote.decisions import RemoteDecision, new_nonce
-from objstore.upkeep.remote.keys import LOG, Lane, numbered
+from objstore.upkeep.remote.keys import LOG, Lane, new_lane, numbered, store_of
+from objstore.upkeep.remote.remotes import Remotes
+from objstore.values.fastclass import replace
 from tests.support.faulty_disk import CountdownDisk, PowerCut, UnsyncedDisk, power_cut, sampled_steps
 from tests.support.scene import TEN, observe_tree
 
@@ -220,6 +222,19 @@ def test_pull_changes_no_file_of_the_workspace(team: Team) -> None:
     before = observe_tree(team.folder / "desk")
     team.desk.remotes.pull("team")
     assert observe_tree(team.folder / "desk") == before
+
+
+def test_setting_of_a_remote_waits_for_a_push_that_takes_a_new_lane(team: Team) -> None:
+    known = Remotes(str(team.folder / "desk"), UnsyncedDisk())
+    with ThreadPoolExecutor(1) as pool:
+        with known.held("team"):  # as a push does
+            remote = known.get("team")
+            setting = pool.submit(team.desk.remotes.set_push, "team", "stop")
+            wait([setting], timeout=0.3)
+            known.put(replace(remote, lane=new_lane(store_of(remote.lane), bytes(4))))
+        done = setting.result()
+    assert (done.push, done.lane) == ("stop", f"{remote.lane}-00000000")
+    assert known.get("team") == done
 
 
 def test_nobody_decides_in_a_mirror(team: Team) -> None:

@@ -268,7 +268,7 @@ export interface Answered {
   changed: { name: Unit; status: Status; cascaded: boolean }[];
   edits: number; accepted_edits: number; taken_back: Unit[]; files: Effect[]; recorded: number[];
   notices: object[]; markers: object[]; unmarked: number[]; repeated: object[]; taken_out: object[]; kept: object[];
-  older: number[]; broken: object[]; absent: string[];
+  older: number[]; broken: object[]; absent: string[]; given_to: number[];
   conflicts: Conflict[]; accept_first: Unit[]; reject_first: Unit[]; can_keep_lines: boolean;
   external_changes: (ExternalChange & { rows: Row[] })[];
   message: string; notes: string[]; detail: string; subject: string; document: Document | null;

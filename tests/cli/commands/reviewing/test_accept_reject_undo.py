@@ -563,6 +563,7 @@ def test_json_of_a_decision(runner: CommandRunner) -> None:
         "older": [],
         "broken": [],
         "absent": [],
+        "given_to": [],
         "changed": [{"name": "2:1", "status": "rejected", "cascaded": False}],
         "recorded": [],
         "notices": [],

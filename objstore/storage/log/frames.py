@@ -381,6 +381,9 @@ class _Window:
     def frame_at(self, offset: int) -> Frame | Gap:
         self._load(offset, FRAME_HEADER_SIZE)
         at = offset - self._base
+        found = read_frame(self._content, self._key, at, base=self._base)
+        if isinstance(found, Frame):
+            return found  # as nearly all are: what follows is for one that is damaged, or not wholly in memory
         if offset + FRAME_HEADER_SIZE <= self.end and self._content[at : at + len(MARKER)] == MARKER:
             _, kind, flags, reserved, length = _FRAME_HEADER.unpack(self._content[at : at + _FRAME_HEADER.size])
             if _is_damaged(kind, flags, reserved, length):

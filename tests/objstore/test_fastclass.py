@@ -226,11 +226,10 @@ def test_first_instances_of_a_named_tuple_behave_like_later_ones(at: int) -> Non
     instances: list[Any] = []
     for number in range(40):
         if number == at:
-            for wrong in ({}, {"size": 1}, {"name": "a", "more": 2}):
+            cases: Any = [((), {}), ((), {"size": 1}), ((), {"name": "a", "more": 2}), (("a",), {"name": "b"})]
+            for values, named in cases:
                 with pytest.raises(TypeError):
-                    Fresh(**wrong)
-            with pytest.raises(TypeError):
-                Fresh("a", name="b")  # type: ignore[misc]
+                    Fresh(*values, **named)
         instances += [Fresh(str(number)), Fresh(notes=(), name=str(number)), Fresh(str(number), 3, notes=())]
     assert instances == [(str(number), 3, ()) for number in range(40) for _ in range(3)]
     assert {type(one) for one in instances} == {Fresh}

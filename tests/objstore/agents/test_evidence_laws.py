@@ -47,7 +47,7 @@ from tests.support.faulty_disk import UnsyncedDisk
 if TYPE_CHECKING:
     from objstore.agents.record import Recorded
 
-STREAMS: Final = 20_000 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 200
+STREAMS: Final = 20_000 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 160
 """Streams in all: in half of them everything is reported."""
 
 SLICES: Final = 20

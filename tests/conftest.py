@@ -4,6 +4,7 @@ HYPOTHESIS_PROFILE is `quick`, `ci` (the default) or `long`.
 """
 
 import ctypes
+import gc
 import os
 import shutil
 import signal
@@ -52,6 +53,24 @@ if (
 # What programs keep in the user's state folder is not that of whoever runs the tests.
 STATE: Final = tempfile.TemporaryDirectory(prefix="editledger-state-")
 os.environ["XDG_STATE_HOME"] = STATE.name
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Look for no garbage among what the tests are made of, half a million objects that stay: a third of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()  # to the oldest generation, which is rarely scanned
+        gc.unfreeze()
+        gc.enable()
+
+
+def pytest_sessionfinish() -> None:
+    """Scan once what is left; pytest does so five times, as other interpreters need it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

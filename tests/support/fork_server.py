@@ -38,8 +38,11 @@ INSTEAD: Final = "CAS_TEST_MAIN"
 """Variable that names a module whose `main` a process runs in place of the program's, if it is not to run again."""
 
 IMPORTED_LATER: Final = {
-    "cli": ("rich.console", "filelock"),
-    "mcptools": ("rich.logging", "anyio._backends._asyncio", "filelock"),
+    "cli": ("rich.console", "filelock", "importlib.metadata", "click._textwrap"),
+    "mcptools": (
+        *("rich.logging", "rich.console", "rich.styled", "rich._export_format", "importlib.readers"),
+        *("anyio._backends._asyncio", "filelock"),
+    ),
 }
 """Modules that the program imports only when it needs them."""
 

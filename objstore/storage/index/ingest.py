@@ -3,7 +3,6 @@
 Separate from the index itself, because most commands only query, and then neither records nor blobs need be decoded.
 """
 
-import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
@@ -77,7 +76,7 @@ _UNITS_SET: Final = {name: f":{name}" for name in ("units", "status", "reasons",
 }
 _SET_UNITS: Final = (
     f"UPDATE edits SET {', '.join(f'{name} = {to}' for name, to in _UNITS_SET.items())}, checksum = "  # noqa: S608 - as above
-    f"{re.sub(r'[a-z_]+', lambda name: _UNITS_SET.get(name[0], name[0]), SUMS['edits'])} WHERE seq = :seq"
+    f"{', '.join(_UNITS_SET.get(part, part) for part in SUMS['edits'][:-1].split(', '))}) WHERE seq = :seq"
 )
 """In one statement, because an expression reads the row as it was: the checksum is over the new values."""
 

@@ -4,7 +4,7 @@ It passes everything through to a folder and speaks the kernel's protocol (`linu
 itself, because the libraries for that are not everywhere. Mounting needs root. Two spellings of a name are two nodes to
 the kernel, with one inode number: that is what a program sees on macOS, NTFS and case-insensitive ext4.
 
-Run as a program, it serves: FOLDER MOUNT [composed].
+Run as a program, it serves: FOLDER MOUNT [composed] [mute].
 """
 
 import errno
@@ -33,11 +33,17 @@ def can_mount() -> bool:
 
 
 @contextmanager
-def case_insensitive_folder(backing: Path, mount: Path, *, decomposes: bool = True) -> Iterator[Path]:
-    """Mount the file system and serve it from a process of its own until the block ends."""
+def case_insensitive_folder(
+    backing: Path, mount: Path, *, decomposes: bool = True, is_mute: bool = False
+) -> Iterator[Path]:
+    """Mount the file system and serve it from a process of its own until the block ends.
+
+    `is_mute`: it doesn't say how much space is free.
+    """
     backing.mkdir(parents=True, exist_ok=True)
     mount.mkdir(parents=True, exist_ok=True)
     words = [sys.executable, "-m", __name__, str(backing), str(mount), *([] if decomposes else ["composed"])]
+    words += ["mute"] if is_mute else []
     server = subprocess.Popen(words, stdout=subprocess.PIPE)
     try:
         assert server.stdout is not None
@@ -276,12 +282,14 @@ def _attributes(found: os.stat_result) -> bytes:
     )
 
 
-def _serve(backing: str, mount: str, *, decomposes: bool) -> None:
+def _serve(backing: str, mount: str, *, decomposes: bool, is_mute: bool) -> None:
     """Mount, say so, and reply to requests until the mount is gone."""
     device = os.open(_FOLDER, os.O_RDWR)
     options = f"fd={device},rootmode=40000,user_id=0,group_id=0,allow_other,default_permissions"
     subprocess.run(["mount", "-i", "-t", "fuse", "-o", options, "caseless", mount], check=True, pass_fds=[device])
     system = _FileSystem(backing, decomposes=decomposes)
+    if is_mute:
+        del system.operations[17]
     print("mounted", flush=True)
     while True:
         try:
@@ -307,4 +315,4 @@ def _serve(backing: str, mount: str, *, decomposes: bool) -> None:
 
 
 if __name__ == "__main__":
-    _serve(sys.argv[1], sys.argv[2], decomposes="composed" not in sys.argv)
+    _serve(sys.argv[1], sys.argv[2], decomposes="composed" not in sys.argv, is_mute="mute" in sys.argv)

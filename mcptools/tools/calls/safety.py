@@ -82,7 +82,7 @@ class SafetyChecks:
                 raise Failure(FailureKind.SYMLINK, f"Symlinks are not allowed (security policy): {shown(path)}")
             if facts is not None and facts.kind != "file":
                 raise Failure(FailureKind.IO, f"Not a regular file: {shown(path)}")
-            files.free_space(path)  # raises where nothing may be written
+            _free_space(files, path)  # raises where nothing may be written
 
     def check_writable(self, path: str, size: int, *, reserve: bool) -> None:
         """Check that `size` bytes may be written to a path, which need not exist. Raises Failure.
@@ -107,11 +107,7 @@ class SafetyChecks:
             raise
 
     def _check_space(self, files: Files, path: str, size: int, *, reserve: bool = True) -> None:
-        try:
-            free = files.free_space(path)
-        except (DiskFailed, OSError) as error:
-            raise Failure(FailureKind.IO, f"Cannot check disk space: {shown(str(error))}") from error
-        minimum = self._context.limits.min_free_space if reserve else 0
+        free, minimum = _free_space(files, path), self._context.limits.min_free_space if reserve else 0
         if free < minimum:
             raise Failure(FailureKind.DISK_SPACE, f"Insufficient disk space: {free} bytes free (minimum: {minimum})")
         needed = int(size * _REQUIRED_SPACE_FACTOR)
@@ -156,6 +152,14 @@ def _facts(files: Files, path: str) -> PathInfo | None:
         if failure_of(error, path).kind is not FailureKind.FILE_NOT_FOUND:
             raise
     return None
+
+
+def _free_space(files: Files, path: str) -> int:
+    """Return how many bytes may still be written where a path is. Raises Failure, and PathError."""
+    try:
+        return files.free_space(path)
+    except (DiskFailed, OSError) as error:
+        raise Failure(FailureKind.IO, f"Cannot check disk space: {shown(str(error))}") from error
 
 
 def _invalid(path: str, reason: str, hint: str = "") -> Failure:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from objstore import is_binary
+from tests.support.case_insensitive_mount import can_mount as can_mount_fuse, case_insensitive_folder
 from tests.support.mcp_agent import Agent, Result, connected
 from tests.support.mounts import can_mount, small_disk
 
@@ -120,6 +121,19 @@ def check_disk_space_errors(root: Path, options: list[str], minimum: int) -> Non
             assert "Insufficient disk space: " in result.text
     assert file.read_text() == "a\n"
     assert [path.name for path in root.iterdir()] == ["file.txt"]
+
+
+@pytest.mark.skipif(not can_mount_fuse(), reason="a file system of our own can't be mounted here")
+def test_disk_space_that_can_not_be_checked_is_an_error(tmp_path: Path) -> None:
+    with case_insensitive_folder(tmp_path / "backing", tmp_path / "mount", is_mute=True) as root:
+        (root / "file.txt").write_text("a\n")
+        with connected(root) as agent:
+            results = call_every_tool(agent, str(root / "file.txt"))
+        for tool in ("apply_patch", "revert_patch", "backup_file", "restore_backup", "atomic", "progressive"):
+            found = results[tool].structured
+            assert (found["success"], found["error_type"]) == (False, "io_error"), (tool, found)
+            assert "Cannot check disk space: " in found["error"], (tool, found)
+        assert (root / "file.txt").read_text() == "a\n"
 
 
 def test_space_for_the_new_content_is_required(tmp_path: Path) -> None:

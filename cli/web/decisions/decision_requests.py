@@ -118,7 +118,7 @@ def decided(
     stops_at_broken = can_ask and not answered.knows_broken
     outcome = _checked(server, workspace, request, found, answered, stops_at_broken=stops_at_broken)
     if isinstance(outcome, Decided) and not outcome.number:
-        return _question_about_names(server, outcome, found, answered)
+        return _question_about_names(server, outcome, found, answered, _subject(request, touched))
     preview = None
     if not (request.cascade or request.markers or request.keep_lines):
         preview = partial(_previewed, workspace, request, found, answered)
@@ -272,26 +272,28 @@ def _question(
     listed = replace(answered, listed=frozenset(found.shown))
     taken = found.accepted if is_rejection else ()
     named = f": {shown_units(taken)}" if taken else ""
-    return {
-        "outcome": "confirm",
-        "title": "More goes along",
-        "message": f"This {_DOES[request.action]} {counted_edits(found.shown, taken)}{named}.",
-        "hunks": units_named(found.named),
-        "accepted": units_named(unit for unit in taken if unit in found.named),
-        "ticket": server.ticket(listed),
-    }
+    message = f"This {_DOES[request.action]} {counted_edits(found.shown, taken)}{named}."
+    return _confirm("More goes along", message, found, taken, server.ticket(listed))
 
 
-def _question_about_names(server: ServerState, outcome: Decided, found: Resolved, answered: Ticket) -> Shape:
+def _question_about_names(
+    server: ServerState, outcome: Decided, found: Resolved, answered: Ticket, subject: str
+) -> Shape:
     """Return the question before a decision that breaks names."""
     taken = found.accepted if outcome.action is Action.REJECT else ()
+    message = " ".join(said.removeprefix("Note: ") for said in broken_words(outcome, subject))
+    return _confirm("This breaks names", message, found, taken, server.ticket(replace(answered, knows_broken=True)))
+
+
+def _confirm(title: str, message: str, found: Resolved, taken: Sequence[Unit], ticket: str) -> Shape:
+    """Return a question. `taken`: the accepted hunks among those that it is about."""
     return {
         "outcome": "confirm",
-        "title": "This breaks names",
-        "message": " ".join(visible(said.removeprefix("Note: ")) for said in broken_words(outcome)),
+        "title": title,
+        "message": visible(message),
         "hunks": units_named(found.named),
         "accepted": units_named(unit for unit in taken if unit in found.named),
-        "ticket": server.ticket(replace(answered, knows_broken=True)),
+        "ticket": ticket,
     }
 
 

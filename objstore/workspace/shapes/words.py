@@ -207,12 +207,12 @@ def effect_words(effect: FileEffect, name: Name, *, dry_run: bool) -> str:
     return f"{wanted if dry_run else done} {rest}" + (modes if both and effect.mode_before != effect.mode_after else "")
 
 
-def broken_words(outcome: Decided) -> Iterator[str]:
-    """Yield what a decision breaks in sources, or would."""
+def broken_words(outcome: Decided, subject: str = "") -> Iterator[str]:
+    """Yield what a decision breaks in sources, or would. `subject`: as for `outcome_words`."""
     unnamed = {*outcome.cascaded, *outcome.returned}
     named = [unit for unit in outcome.decided if unit not in unnamed]
     verb = _VERBS.get(outcome.action, "")
-    makes = f"{verb} {shown_units(named)}" if verb and len(named) <= _NAMED_BRIEFLY else "This"
+    makes = f"{verb} {subject or shown_units(named)}" if verb and (subject or len(named) <= _NAMED_BRIEFLY) else "This"
     for each in outcome.broken[:_NOTICES]:
         yield f"Note: {makes} {each}."
     if len(outcome.broken) > _NOTICES:
@@ -290,7 +290,7 @@ class _Worded:
             *self._markers(),
             *self._kept(),
             *self._outside(),
-            *broken_words(outcome),
+            *broken_words(outcome, self._subject),
         )
         return OutcomeWords(
             done=f"{self._done()}{files_counted(files, self._name)}.",

@@ -290,3 +290,57 @@ def test_odd_names_and_lines_are_shown_in_full_and_decided_on(
             review.settle()  # until then, a key that decides is one for the dialog
         expect(review.progress).to_have_text(f"{number} of {len(files)} changes decided")
     assert server.queue()["changes"] == 0
+
+
+def test_a_comment_is_answered_and_resolved_between_the_lines(review: ReviewPage) -> None:
+    review.file("shop/cart.py")
+    review.press("c")
+    review.sheet.get_by_role("textbox").fill("Why 85?")
+    review.sheet.get_by_role("button", name="Comment").click()
+    thread = review.current.locator(".thread")
+    answer = thread.get_by_role("textbox", name="Answer to comment 1")
+    answer.fill("Marketing")
+    review.page.reload()
+    expect(answer).to_have_value("Marketing")  # what was typed is kept
+    answer.fill("Marketing wants it.")
+    answer.press("Enter")
+    expect(thread.get_by_role("article")).to_have_count(2)
+    expect(thread).to_contain_text("Marketing wants it.")
+    expect(answer).to_have_value("")
+    thread.get_by_role("button", name="Resolve").click()
+    expect(review.page.locator(".queue .comments")).to_have_count(0)
+    ((comment, *_), *_) = [change["comments"] for change in review.server.file("shop/cart.py")["all"]]
+    assert (comment["state"], [said["text"] for said in comment["answers"]]) == ("resolved", ["Marketing wants it."])
+
+
+def test_a_phone_decides_by_its_bar_and_its_menu(review: ReviewPage) -> None:
+    review.page.set_viewport_size({"width": 390, "height": 844})
+    review.go("#/file/1")
+    review.current.wait_for()
+    bar = review.page.locator(".phone-bar")
+    bar.get_by_role("button", name="Accept").click()
+    expect(review.progress).to_have_text("1 of 14 changes decided")
+    bar.get_by_role("button", name="Reject", exact=True).click()
+    expect(review.sheet).to_contain_text("Rejecting 1 change in cart.py leaves `country` undefined in shop/cart.py:37")
+    review.sheet.get_by_role("button", name="Go ahead").click()
+    expect(review.progress).to_have_text("2 of 14 changes decided")
+    bar.get_by_label("More to do with this change").click()
+    review.page.get_by_role("button", name="Reject with a reason").click()
+    review.sheet.get_by_role("textbox").fill("no")
+    review.sheet.get_by_role("button", name="Reject 1 change").click()
+    expect(review.progress).to_have_text("3 of 14 changes decided")
+    bar.get_by_role("button", name="Comment").click()
+    expect(review.sheet.get_by_role("heading", level=2)).to_contain_text("Comment on cart.py")
+    review.sheet.get_by_role("button", name="Cancel").click()
+    bar.get_by_label("More to do with this change").click()
+    review.page.get_by_role("button", name="The rest of the file").click()
+    expect(review.sheet).to_contain_text("1 change left to decide, of all turns")
+
+
+def test_the_theme_that_a_person_chose_stays(review: ReviewPage) -> None:
+    review.page.get_by_role("button", name="Light or dark").click()
+    expect(review.page.locator("html")).to_have_attribute("data-theme", "dark")
+    review.page.reload()
+    expect(review.page.locator("html")).to_have_attribute("data-theme", "dark")
+    review.page.get_by_role("button", name="Light or dark").click()
+    expect(review.page.locator("html")).to_have_attribute("data-theme", "light")

@@ -10,7 +10,7 @@ from cli.web.diff_rows.syntax_marks import rows_syntax
 from cli.web.endpoints import Json, get, post
 from cli.web.request_fields import BadRequest, Fields, NotThere
 from cli.web.server_state import ServerState
-from cli.web.views.file_view import ShownFile, file_view, rejected_change, shown_file
+from cli.web.views.file_view import ShownFile, blobs_of, file_view, rejected_change, shown_file
 from cli.web.views.review_queue import queue_shape
 from cli.web.views.single_edits import edits_shape, lines_taken_out
 from objstore import Status
@@ -66,7 +66,8 @@ def syntax(server: ServerState, fields: Fields) -> Json:
     first, count = _page(fields)
     with server.reading() as workspace:
         shown = _shown(server, workspace, fields)
-    return {"first": first, "rows": rows_syntax(server.syntax, shown.file, shown.rows, first, count)}
+    rows = rows_syntax(server.syntax, shown.file, shown.rows, first, count)
+    return {"first": first, **blobs_of(shown.file), "rows": rows}
 
 
 def rejection(server: ServerState, fields: Fields) -> Json:

@@ -310,7 +310,7 @@ function acts(file) {
   };
 }
 
-/** The syntax of a small file, asked for once: its rows keep their marks when changes are decided. @type {{ drawn: string, marks: Promise<Mark[][]> } | null} */
+/** The syntax of a small file, asked for once: its rows keep their marks when changes are decided. @type {{ of: string, marks: Promise<Mark[][]> } | null} */
 let whole = null;
 
 /** @param {ShownFile} file @param {number | undefined} turn @param {number} first @param {number} count @returns {Promise<Mark[][]>} */
@@ -318,10 +318,11 @@ async function syntax(file, turn, first, count) {
   const from = async (/** @type {number} */ start, /** @type {number} */ n) => {
     /** @type {Syntax} */
     const found = await get("syntax", { document: file.document, turn, first: start, count: n });
-    return found.rows;
+    return found.blob_before === file.blob_before && found.blob_after === file.blob_after ? found.rows : []; // else they are those of other rows
   };
   if (file.total > CHUNK) return from(first, count);
-  if (whole?.drawn !== drawn) whole = { drawn, marks: from(0, file.total) };
+  const of = [file.document, turn, file.blob_before, file.blob_after, file.total].join();
+  if (whole?.of !== of) whole = { of, marks: from(0, file.total) };
   return (await whole.marks).slice(first, first + count);
 }
 

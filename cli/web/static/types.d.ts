@@ -196,8 +196,8 @@ export interface Lines { rows: Row[] }
  * With the key of a change, rows are counted within it, from 0; the answer is 404 if there is no such change any more.
  */
 export interface Line { t: string; cut: number }
-/** GET /api/syntax?document=D[&turn=T][&context=3]&first=F&count=N: syntax marks of rows; [] where there are none. */
-export interface Syntax { first: number; rows: [start: number, end: number, kind: "keyword" | "string" | "comment" | "number" | "name"][][] }
+/** GET /api/syntax?document=D[&turn=T][&context=3]&first=F&count=N: syntax marks of rows of these states; [] where there are none. */
+export interface Syntax { first: number; blob_before: string; blob_after: string; rows: [start: number, end: number, kind: "keyword" | "string" | "comment" | "number" | "name"][][] }
 
 /** `conversation_id`: of the agent that wrote it; null: a person did. */
 export interface Answer { comment: number; timestamp: Time; who: string; conversation_id: string | null; text: string }

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from objstore import NetChange, NetFile, RemoteVerdict, Status, StoreError, Unit, Workspace
 
-__all__ = ["ShownFile", "file_view", "rejected_change", "shown_file"]
+__all__ = ["ShownFile", "blobs_of", "file_view", "rejected_change", "shown_file"]
 
 Shape = dict[str, Any]
 
@@ -117,7 +117,7 @@ def file_view(server: ServerState, workspace: "Workspace", shown: ShownFile, fir
         "mode_after": file.mode,
         "size_before": file.size_before,
         "size_after": file.size,
-        **_blobs(file),
+        **blobs_of(file),
         "all": [
             {
                 **change_shape(root, change, seen, ()),
@@ -203,7 +203,7 @@ def _decided_elsewhere(
     return {"verdict": verdict, "awaited": "; ".join(awaited_words(awaited, change.units))} if verdict else {}
 
 
-def _blobs(file: "NetFile") -> Shape:
+def blobs_of(file: "NetFile") -> Shape:
     """Return the hashes of both states, by which the page requests images; "": no file."""
 
     def name(text: bytes | None, form: TextForm) -> str:

@@ -251,3 +251,20 @@ def test_the_keyboard_alone_reaches_every_part(reading_day: ReviewPage) -> None:
             break
     wanted = ["Review", "Timeline", "Filter the queue", "By turn", "As folders", "Accept", "Reject", "Comment"]
     assert [name for name in wanted if not any(name in each for each in reached)] == []
+
+
+def test_rows_keep_the_colours_of_their_own_text_when_changes_are_decided_and_drawn_again(
+    day: Path, serve: Callable[..., ReviewServer], opened: Opener
+) -> None:
+    review = opened(serve(day))
+    review.file("src/pond/app.py")
+    review.page.locator(".code .k").first.wait_for()
+    for key in "ax":
+        review.press(key)
+        expect(review.said).to_contain_text("1 change in app.py")
+        review.settle()
+        review.page.get_by_role("button", name="Side by side" if key == "a" else "Unified").click()
+        review.settle()
+        words = review.page.locator(".code .k").all_inner_texts()
+        assert set(words) <= {"False", "True", "None", "if", "is", "raise"}
+        assert len(words) > 10

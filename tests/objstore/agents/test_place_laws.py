@@ -136,7 +136,7 @@ class PlacedDay(Day):
         self.is_replaced_in_shell = (
             False  # whether the large file was replaced while a shell ran, which may have made its lines
         )
-        self.brought: dict[str, set[str]] = {}  # by path, the sessions in whose calls a folder with it may have moved
+        self.brought: dict[str, set[str]] = {}  # by path, the sessions whose shells may have brought it
         self.mount()
         self.look()
 
@@ -213,15 +213,18 @@ class PlacedDay(Day):
     def move(self, name: str, outside: str) -> None:
         """Move a folder out of the workspace, or back if nothing is there now."""
         here, away = self.folder / name, self.outside / outside
-        # What a person moves while a shell runs can't be told from what the shell moves.
-        working = {each.call.conversation for each in self.running if each.call.paths is None and not each.is_past}
-        for path in FILES:
-            if path.startswith(f"{name}/"):
-                self.brought.setdefault(path, set()).update(working)
+        self.note_brought(f"{name}/")
         if away.exists() and not here.exists():
             away.rename(here)
         elif here.exists() and not away.exists():
             here.rename(away)
+
+    def note_brought(self, beginning: str = "") -> None:
+        """Note that what a person moves or restores while a shell runs can't be told from what the shell does."""
+        working = {each.call.conversation for each in self.running if each.call.paths is None and not each.is_past}
+        for path in FILES:
+            if path.startswith(beginning):
+                self.brought.setdefault(path, set()).update(working)
 
     def mount(self) -> None:
         """Mount or unmount a file system."""
@@ -244,6 +247,7 @@ class PlacedDay(Day):
     def stash(self) -> None:
         """Put changes away, or bring them back."""
         if not self.git("stash", "pop", "-q"):
+            self.note_brought()
             self.git("checkout", "-q", "-f", "HEAD", "--", ".")
             self.git("stash", "-q")
 

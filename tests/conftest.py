@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import sqlite3
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -50,9 +51,25 @@ if (
 ):
     tempfile.tempdir = str(MEMORY)
 
+TESTS: Final = Path(__file__).parent
+
 # What programs keep in the user's state folder is not that of whoever runs the tests.
 STATE: Final = tempfile.TemporaryDirectory(prefix="editledger-state-")
 os.environ["XDG_STATE_HOME"] = STATE.name
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile all tests once if none is compiled yet: each process that runs them would take 20 seconds for it."""
+    is_worker = hasattr(config, "workerinput")
+    if is_worker or config.args_source != pytest.Config.ArgsSource.TESTPATHS or not config.getoption("numprocesses"):
+        return
+    if any(TESTS.rglob("*-pytest-*.pyc")):
+        return
+    halves = (["tests/objstore"], ["tests", "--ignore=tests/objstore"])
+    command = [sys.executable, "-m", "pytest", "--collect-only"]
+    compiling = [subprocess.Popen([*command, *half], cwd=TESTS.parent, stdout=subprocess.DEVNULL) for half in halves]
+    for each in compiling:
+        each.wait()  # a test that can't be compiled fails later, in its place
 
 
 @pytest.hookimpl(wrapper=True)

@@ -117,6 +117,12 @@ PURE_PACKAGES: Final = (
 """Packages that take values and return values: no disk, no clock, no database."""
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """Return the syntax tree of a module."""
+    return ast.parse(path.read_bytes())
+
+
 def imported(source: ast.Module) -> Iterator[str]:
     """Yield the top-level package of each import, wherever it is in the module."""
     for node in ast.walk(source):
@@ -224,7 +230,7 @@ def test_pure_packages_use_neither_disk_nor_clock() -> None:
     pure = [path for package in PURE_PACKAGES for path in sorted((ROOT / package).glob("*.py"))]
     reaching = []
     for path in pure:
-        source = ast.parse(path.read_bytes())
+        source = parsed(path)
         reaching += [f"{path.relative_to(ROOT)} imports {name}" for name in imported(source) if name in IMPURE]
         reaching += [
             f"{path.relative_to(ROOT)} calls open, line {node.lineno}"
@@ -240,7 +246,7 @@ def test_no_text_of_the_core_names_a_command() -> None:
     for path in shipped():
         if path.relative_to(ROOT).parts[0] != "objstore":
             continue
-        source = ast.parse(path.read_bytes())
+        source = parsed(path)
         said = {node.value for node in ast.walk(source) if isinstance(node, ast.Expr)}
         naming += [
             f"{path.relative_to(ROOT)}:{node.lineno}: {node.value}"
@@ -255,7 +261,7 @@ def test_packages_import_exactly_the_declared_dependencies() -> None:
     stated = project()["project"]
     extras = [text for texts in stated["optional-dependencies"].values() for text in texts]
     declared = {Requirement(text).name for text in [*stated["dependencies"], *extras]}
-    used = {name for path in shipped() for name in imported(ast.parse(path.read_bytes()))}
+    used = {name for path in shipped() for name in imported(parsed(path))}
     used = {OTHERWISE_NAMED.get(name, name) for name in used}
     assert used - sys.stdlib_module_names - set(PACKAGES) == declared
 

@@ -1,18 +1,11 @@
 """Settings files of agent programs in a project and a home folder."""
 
-import os
 from pathlib import Path
 from typing import Final
 
-from tests.support.command_runner import SOURCE, CommandResult, cas
-from tests.support.fork_server import forked_program
+from tests.support.command_runner import CommandResult, cas
 
-PROGRAMS: Final = {"cas": "cli", "editledger": "mcptools"}
-"""The package that each program runs."""
-
-WARM_SCRIPTS: Final = Path(__file__).with_name("warm_scripts")
-
-__all__ = ["SERVER_FILES", "files", "put", "run", "warm_programs"]
+__all__ = ["SERVER_FILES", "files", "put", "run"]
 
 SERVER_FILES: Final = {
     "claude-code": ".mcp.json",
@@ -26,25 +19,14 @@ SERVER_FILES: Final = {
 
 
 def run(project: Path, home: Path, *words: str) -> CommandResult:
-    """Run `cas` in the project as the user of that home folder. The programs that its doctor runs start warm.
+    """Run `cas` in the project as the user of that home folder.
 
     A `setup` also adds the server, so that the laws about settings files hold for its entry as well.
     """
     if words[0] == "setup" and "--remove" not in words:
         words = (*words, "--server")
     settings = {"HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")}
-    if "doctor" in words:
-        settings |= warm_programs()
     return cas(*words, folder=project, settings=settings)
-
-
-def warm_programs(*names: str) -> dict[str, str]:
-    """Return the variables with which the programs that a doctor runs start warm, or only those that are named."""
-    warm = {name: forked_program(package).command for name, package in PROGRAMS.items() if name in (names or PROGRAMS)}
-    return {
-        "CAS_TEST_WARM": "\n\n".join("\n".join((name, *command)) for name, command in warm.items()),
-        "PYTHONPATH": os.pathsep.join((str(WARM_SCRIPTS), SOURCE)),
-    }
 
 
 def files(*folders: Path) -> dict[Path, bytes]:

@@ -34,6 +34,7 @@ __all__ = [
     "on_terminal",
     "program_finding",
     "unforked_cas",
+    "warm_programs",
     "with_progress",
 ]
 
@@ -42,6 +43,11 @@ PROGRAM: Final = (sys.executable, "-P", "-m", "cli")
 LOGIN: Final = (
     "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
 )
+PROGRAMS: Final = {"cas": "cli", "editledger": "mcptools"}
+"""The package that each program runs."""
+
+WARM_SCRIPTS: Final = Path(__file__).with_name("warm_scripts")
+
 NOWHERE: Final = "/nonexistent"
 """Where there are no settings of whoever runs the tests."""
 
@@ -89,8 +95,18 @@ def environment(settings: dict[str, str]) -> dict[str, str]:
 
 
 def cas(*words: str, folder: Path, settings: dict[str, str] | None = None, stdin: bytes = b"") -> CommandResult:
-    """Run `cas` in `folder` with nothing but pipes around it."""
-    return _started((), words, folder, settings or {}, stdin)
+    """Run `cas` in `folder` with nothing but pipes around it. The programs that its doctor runs start warm."""
+    warm = warm_programs() if words[:1] == ("doctor",) else {}
+    return _started((), words, folder, warm | (settings or {}), stdin)
+
+
+def warm_programs(*names: str) -> dict[str, str]:
+    """Return the variables with which the programs that a doctor runs start warm, or only those that are named."""
+    warm = {name: forked_program(package).command for name, package in PROGRAMS.items() if name in (names or PROGRAMS)}
+    return {
+        "CAS_TEST_WARM": "\n\n".join("\n".join((name, *command)) for name, command in warm.items()),
+        "PYTHONPATH": os.pathsep.join((str(WARM_SCRIPTS), SOURCE)),
+    }
 
 
 def merged_output(*words: str, folder: Path) -> str:

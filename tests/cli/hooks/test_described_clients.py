@@ -10,7 +10,7 @@ import pytest
 
 from cli.hooks.clients.described import DESCRIBED, described
 from cli.hooks.handler import client_of
-from tests.support.client_files import files, warm_programs
+from tests.support.client_files import files
 from tests.support.command_runner import PROGRAM, CommandResult, CommandRunner, cas, environment
 
 EVERY_DESCRIPTION = pytest.mark.parametrize("client", DESCRIBED)
@@ -44,7 +44,6 @@ field = "for_the_model"
 
 def run(project: Path, home: Path, *words: str, stdin: str = "") -> CommandResult:
     settings = {"HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")}
-    settings |= warm_programs() if "doctor" in words else {}
     return cas(*words, folder=project, settings=settings, stdin=stdin.encode())
 
 

@@ -22,8 +22,16 @@ from mcptools.catalog.tool_list import TOOLS
 from mcptools.server.results import success
 from mcptools.tools.calls.notes import outcome_notes
 from objstore import CallInfo, EditFilter, EditView, Operation, Origin, Status, UnreportedRejections, Workspace
-from tests.support.client_files import warm_programs
-from tests.support.command_runner import PATIENCE, PROGRAM, SOURCE, CommandRunner, cas, environment, unforked_cas
+from tests.support.command_runner import (
+    PATIENCE,
+    PROGRAM,
+    SOURCE,
+    CommandRunner,
+    cas,
+    environment,
+    unforked_cas,
+    warm_programs,
+)
 from tests.support.faulty_disk import WHOLE
 from tests.support.hooked_agents import (
     AGENTS,
@@ -463,10 +471,10 @@ def test_a_field_of_the_wrong_type_counts_as_empty(client: str) -> None:
 def test_a_fault_is_logged_and_shown_by_status_and_doctor(folder: Path) -> None:
     assert hook("claude-code", b"{", folder=folder).status == 0
     assert "hooks: 1 error," in cas("status", folder=folder).text
-    found = cas("doctor", folder=folder, settings=warm_programs())
+    found = cas("doctor", folder=folder)
     assert found.status == 1
     assert "errors of hooks" in found.text
-    after_forget = cas("doctor", "--forget", folder=folder, settings=warm_programs())
+    after_forget = cas("doctor", "--forget", folder=folder)
     assert after_forget.status == 0
     assert "ok   errors of hooks" in after_forget.text
     assert "faults" not in cas("status", folder=folder).text

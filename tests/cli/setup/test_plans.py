@@ -16,7 +16,7 @@ from hypothesis import given, strategies as st
 from cli.setup import doctor
 from cli.setup.jsonc_edit import JsonInvalid, appended, discarded, loaded, with_member, with_members, without_member
 from cli.setup.plans import WIRED, Programs, Scope, plan
-from tests.support.client_files import SERVER_FILES, files, put, run, warm_programs
+from tests.support.client_files import SERVER_FILES, files, put, run
 from tests.support.command_runner import (
     PATIENCE,
     PROGRAM,
@@ -550,8 +550,7 @@ def test_setup_for_a_user_follows_the_clients_settings_variable_and_says_so(
     settings = {"HOME": str(home), variable: str(settings_folder)}
 
     def ran(*words: str) -> CommandResult:
-        warm = warm_programs() if "doctor" in words else {}
-        return cas(*words, folder=project, settings=settings | warm)
+        return cas(*words, folder=project, settings=settings)
 
     set_up = ran("setup", client, "--user", "--server")
     assert set_up.text.startswith(f"{variable} says where your settings of {client} are: {settings_folder}")

@@ -11,7 +11,7 @@ import pytest
 
 from cli.hooks.clients import claude_code, cursor, gemini, opencode
 from cli.setup.plans import WIRED
-from tests.support.client_files import SERVER_FILES, files, put, warm_programs
+from tests.support.client_files import SERVER_FILES, files, put
 from tests.support.command_runner import Answer, CommandResult, cas, on_terminal
 from tests.support.git_repository import git, new_repository
 
@@ -28,7 +28,6 @@ EVERY_CLIENT = pytest.mark.parametrize("client", WIRED)
 
 def run(project: Path, home: Path, *words: str, **settings: str) -> CommandResult:
     own = {"HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")}
-    own |= warm_programs() if "doctor" in words else {}
     return cas(*words, folder=project, settings={**own, **settings})
 
 

@@ -267,7 +267,7 @@ def _roots(event: Event) -> list[str]:
         with suppress(NotAWorkspace, ValueError):  # a NUL or half a character is in no path
             root = find_root(start)
             roots += [each for each in (root, *workspaces_around(root)) if each not in roots]
-    if not roots and event.home and _may_end_call_begun_elsewhere(event):
+    if not roots and event.home and not event.touched and _may_end_call_begun_elsewhere(event):
         with suppress(NotAWorkspace, ValueError):
             roots.append(find_root(event.home))
     return roots
@@ -276,18 +276,20 @@ def _roots(event: Event) -> list[str]:
 def _roots_elsewhere(event: Event, roots: list[str]) -> list[str]:
     """Return the workspaces besides `roots` in which the call that the event ends may have begun.
 
-    These are the workspace of the folder where the session began, and all above: an agent may have moved into a
-    workspace inside another.
+    These are the workspaces of the folders where the agent is and where the session began, and all above: an agent may
+    have moved into a workspace inside another, and the folder of a named file may lead elsewhere than before the call.
     """
     from objstore import CasError, find_root, workspaces_around
 
-    if not roots or not _may_end_call_begun_elsewhere(event) or (event.tool and event.touched == NOWHERE):
+    is_about_files = event.tool and event.touched is not None
+    if not _may_end_call_begun_elsewhere(event) or (not event.touched if is_about_files else not roots):
         return []
-    places = workspaces_around(roots[0])
-    if event.home:
-        with suppress(CasError, ValueError):
-            began_in = find_root(event.home)
-            places += [began_in, *workspaces_around(began_in)]
+    places = workspaces_around(roots[0]) if roots else []
+    for start in [event.place, event.home] if is_about_files else [event.home]:
+        if start:
+            with suppress(CasError, ValueError):
+                began_in = find_root(start)
+                places += [began_in, *workspaces_around(began_in)]
     known = {os.path.realpath(root) for root in roots}
     found = {real: root for root in places if (real := os.path.realpath(root)) not in known}
     return list(found.values())
@@ -295,7 +297,7 @@ def _roots_elsewhere(event: Event, roots: list[str]) -> list[str]:
 
 def _may_end_call_begun_elsewhere(event: Event) -> bool:
     """Return whether the event may end a call that began in another folder, from where the agent has moved since."""
-    return not event.touched and event.moment not in {EventKind.BEFORE, EventKind.OTHER}
+    return event.moment not in {EventKind.BEFORE, EventKind.OTHER}
 
 
 def _roots_visited_by_tools(calls: "HookSessions", event: Event) -> list[str]:
@@ -326,7 +328,8 @@ def _record_elsewhere(roots: list[str], event: Event, recorded_in: set[str]) -> 
         try:
             with Workspace.open(root) as workspace:
                 calls = workspace.hooks
-                if calls.knows(event.conversation):
+                # The end of a call that names files is reported where the call is open, and nowhere else.
+                if calls.is_open(_call(calls, event)) if event.touched else calls.knows(event.conversation):
                     waiting += _roots_visited_by_tools(calls, event)
                     _record(calls, event)
         except Exception as error:  # noqa: BLE001 - the agent's own workspace must get the event all the same

@@ -383,6 +383,10 @@ class HookSessions:
         name = sanitized_name(conversation)
         return bool(self._open.session(name)) or any(call.conversation == name for call in self._open.calls().values())
 
+    def is_open(self, call: AgentCall) -> bool:
+        """Return whether the beginning of the call was reported here, and not its end."""
+        return self._open.is_open(call)
+
     def note_other_workspaces(self, conversation: str, roots: Iterable[str]) -> None:
         """Remember other workspaces in which calls of the conversation begin; nothing else of them is kept here."""
 

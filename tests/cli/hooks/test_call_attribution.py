@@ -1635,3 +1635,22 @@ def test_a_hard_linked_file_is_attributed_to_the_tool_that_named_one_of_its_name
     assert attributed_edits(folder)[1:] == [("a.txt", session.name), ("src/other", session.name)]
     assert cas("reject", "--conversation", session.name, folder=folder).status == 0
     assert (folder / "src" / "other").read_text() == (folder / "a.txt").read_text() == "one\ntwo\nthree\n"
+
+
+@pytest.mark.parametrize("is_workspace", [False, True])
+def test_a_call_ends_although_the_folder_of_its_file_leads_out_of_the_workspace(
+    folder: Path, tmp_path: Path, *, is_workspace: bool
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    if is_workspace:
+        assert cas("init", folder=outside).status == 0
+    session = ClaudeCode(folder)
+    session.calls += 1
+    named = session.write_event("src/b.py", "x\n", before=True)
+    session.tell(named)
+    session.run(f"rm -r src && ln -s {outside} src")
+    assert b"running now" in cas("status", folder=folder).out
+    session.tell(named | {"hook_event_name": "PostToolUse", "tool_use_id": "call-session-1-1"})
+    assert b"running now" not in cas("status", folder=folder).out
+    assert {owner for _, owner in attributed_edits(folder)} == {session.name}

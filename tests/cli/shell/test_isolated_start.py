@@ -20,6 +20,7 @@ import pytest
 from hatchling.builders.wheel import WheelBuilder
 
 from tests.support.command_runner import environment
+from tests.support.sampling import sampled_product
 
 ROOT: Final = Path(__file__).parents[3]
 PACKAGES: Final = ("cli", "objstore", "mcptools")
@@ -75,8 +76,9 @@ def ran(
     )
 
 
-@pytest.mark.parametrize("search", [None, ".", "{project}", "cli:.", ""])
-@pytest.mark.parametrize("kind", ["wheel", "editable"])
+@pytest.mark.parametrize(
+    ("kind", "search"), sampled_product(["wheel", "editable"], [None, ".", "{project}", "cli:.", ""])
+)
 def test_command_hook_and_server_start_whatever_a_project_calls_its_packages(
     kind: str, search: str | None, installed: Path, project: Path, tmp_path: Path
 ) -> None:

@@ -133,10 +133,7 @@ class PlacedDay(Day):
         self.outside: Final = self.folder.parent
         self.can_mount: Final = can_mount
         self.is_mounted = False
-        self.is_replaced_in_shell = (
-            False  # whether the large file was replaced while a shell ran, which may have made its lines
-        )
-        self.brought: dict[str, set[str]] = {}  # by path, the sessions whose shells may have brought it
+        self.brought: dict[str, set[str]] = {}  # by path, the sessions whose tools may have brought it
         self.mount()
         self.look()
 
@@ -202,7 +199,7 @@ class PlacedDay(Day):
         path = self.folder / "large"
         if path.exists():
             is_pointer = path.read_text().startswith("version ")
-            self.is_replaced_in_shell |= any(each.call.paths is None for each in self.live())
+            self.note_brought("large")
             path.unlink()
             self.git(*(() if is_pointer else ("-c", "filter.lfs.smudge=cat")), "checkout", "--", "large")
 
@@ -220,11 +217,11 @@ class PlacedDay(Day):
             here.rename(away)
 
     def note_brought(self, beginning: str = "") -> None:
-        """Note that what a person moves or restores while a shell runs can't be told from what the shell does."""
-        working = {each.call.conversation for each in self.running if each.call.paths is None and not each.is_past}
-        for path in FILES:
-            if path.startswith(beginning):
-                self.brought.setdefault(path, set()).update(working)
+        """Note that what a person moves or restores can't be told from what a tool does that may write there."""
+        for each in self.running:
+            for path in FILES if each.call.paths is None else each.call.paths:
+                if path.startswith(beginning) and not each.is_past:
+                    self.brought.setdefault(path, set()).add(each.call.conversation)
 
     def mount(self) -> None:
         """Mount or unmount a file system."""
@@ -296,10 +293,13 @@ class PlacedDay(Day):
             is_pending = Status.PENDING in view.units
             told = (view.seq, view.edit.path, view.edit.origin, view.owner, view.edit.notes, added, self.said)
             if is_pending and not view.is_unattributed:
-                # Copies that an agent's shell makes are its own; those that git makes are no one's for certain.
-                assert not any(line.author.startswith(PERSON) for line in brought), told
+                # Copies that a shell makes are its own; those that git makes are no one's for certain.
+                persons = [line for line in brought if line.author.startswith(PERSON)]
+                are_possible = all(self.may_be_taken(line.author, view.owner, line.path) for line in persons)
+                assert not persons or (are_possible and not self.is_complete), told
             elif is_pending and self.is_complete:
-                assert brought or (view.edit.path == b"tree/large" and self.is_replaced_in_shell), told
+                original = os.fsdecode(view.edit.path).removeprefix("tree/")
+                assert brought or self.brought.get(original), told
                 continue
             assert is_pending or not any(not line.author.startswith(PERSON) for line in brought), told
             turn = TurnInfo(session=view.owner, began=0, prompt=prompts.get(view.edit.turn, ""))

@@ -96,7 +96,7 @@ def leave_unattributed(
 def reattribute(
     journal: Journal, since: int, is_meant: Callable[[EditView], bool], *, to: str, who: str, reason: str
 ) -> None:
-    """Give pending edits that were recorded since a time to a conversation, as one decision that `cas undo` takes back.
+    """Give edits since a time that are pending or away to a conversation, as one decision that `cas undo` takes back.
 
     `since`: microseconds since 1970-01-01 UTC. `is_meant`: which edits. `to`: UNKNOWN_AGENT: leave open whose they are.
     No status changes. Raises what Journal.commit raises.
@@ -105,7 +105,7 @@ def reattribute(
         verdicts = {
             Unit(view.seq, hunk): status
             for view in _edits_since(journal, since)
-            if view.expired is None and Status.PENDING in view.units and is_meant(view)
+            if view.expired is None and not {Status.PENDING, Status.AWAY}.isdisjoint(view.units) and is_meant(view)
             for hunk, status in enumerate(view.units)
         }
         if verdicts:

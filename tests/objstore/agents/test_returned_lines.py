@@ -642,6 +642,24 @@ def test_what_changes_while_a_path_is_ignored_is_a_persons_where_no_agent_was(pr
     assert seen(project) == {1: ("external", "accepted")}
 
 
+def test_an_edit_that_is_away_when_the_end_of_its_tool_is_reported_late_is_that_tools(project: GitProject) -> None:
+    shell = AgentCall(conversation="c", id="1", tool="Bash", paths=None)
+    project.workspace.hooks.begin(shell)
+    project.workspace.hooks.begin(AgentCall(conversation="c", id="2", tool="Write", paths=("1.txt",)))
+    project.write("0.txt", AGENTS)
+    project.look()
+    assert seen(project) == {1: ("unattributed", "pending")}
+    project.git("stash", "-q")
+    project.look()
+    assert seen(project)[1] == ("unattributed", "away")
+    project.workspace.hooks.end(shell)
+    project.git("stash", "pop", "-q")
+    project.look()
+    (view,) = project.workspace.history.edits(EditFilter(status=Status.PENDING))
+    assert (view.owner, view.is_unattributed) == ("c", False)
+    assert project.text("0.txt") == AGENTS
+
+
 # ---- whoever finds what comes back
 
 

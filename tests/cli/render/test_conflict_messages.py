@@ -415,6 +415,7 @@ def test_json_of_a_conflict(runner: CommandRunner) -> None:
         "external_changes": [],
         "can_keep_lines": False,
         "kept": [],
+        "given_to": [],
         "older": [],
         "broken": [],
         "absent": [],

@@ -2,7 +2,8 @@
 
 import os
 from contextlib import suppress
-from hashlib import blake2b
+
+from blake3 import blake3
 
 from objstore.disk.fs.reserved_names import AGENTS_NAME, EVENTS_NAME, LOG_NAME, SEEN_NAME, STORE_NAME
 
@@ -36,7 +37,7 @@ def store_version(root: str) -> str:
     for name in (f"{AGENTS_NAME}/{EVENTS_NAME}", SEEN_NAME):
         with suppress(OSError):
             facts.append(_facts(name, os.lstat(os.path.join(store, name))))
-    return blake2b(repr(sorted(facts)).encode("utf-8", "surrogateescape"), digest_size=10).hexdigest()
+    return blake3(repr(sorted(facts)).encode("utf-8", "surrogateescape")).hexdigest(10)
 
 
 def _facts(name: str, found: os.stat_result) -> tuple[str, int, int]:

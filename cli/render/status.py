@@ -6,7 +6,6 @@ import os
 from collections import Counter
 from contextlib import suppress
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cli.render.prompts import quoted_prompt
@@ -241,6 +240,7 @@ def _twins(report: StatusReport) -> Iterator[str]:
     paths = {path for path in named if not path.isascii()}
     if not paths:
         return
+    from pathlib import Path  # costs 3 ms of start-up
     from unicodedata import normalize
 
     found: list[str] = []

@@ -173,7 +173,10 @@ def _load(report: Report, root: Path, server: ReviewServer) -> None:
 
 
 def _decide(server: ReviewServer, files: list[dict[str, Any]], times: list[Milliseconds]) -> bool:
-    """Decide on the first change of a random file of the queue; return whether it was decided."""
+    """Decide on all changes of a random file of the queue; return whether they were decided.
+
+    So about as many changes are decided as the agents make: the memory that a queue of one length takes must not grow.
+    """
     if not files:
         return False
     rng = random.Random(len(times))
@@ -184,13 +187,13 @@ def _decide(server: ReviewServer, files: list[dict[str, Any]], times: list[Milli
     changes = answer.json()["all"]
     if not changes:
         return False
-    change = changes[0]
+    keys = [change["key"] for change in changes]
     began = time.perf_counter_ns()
     outcome = server.post(
         "/api/decide",
         action=rng.choice(["accept", "reject"]),
-        keys=[change["key"]],
-        on_screen={change["key"]: WHOLE},
+        keys=keys,
+        on_screen=dict.fromkeys(keys, WHOLE),
         running="now",
     )
     times.append((time.perf_counter_ns() - began) / 1e6)

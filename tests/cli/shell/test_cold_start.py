@@ -105,3 +105,12 @@ def test_a_hook_of_a_shell_imports_nothing_that_takes_long(runner: CommandRunner
             assert not imported & (TAKE_LONG | ({"zstandard"} if before else set()))
             (runner.folder / "a.py").write_text("value = 1\n" * 20 + f"value = {turn}\n")
     assert [str(unit) for unit in runner.statuses()] == ["1:1", "2:1"]
+
+
+def test_a_status_imports_nothing_that_takes_long_but_what_click_does(runner: CommandRunner) -> None:
+    (runner.folder / "a").write_bytes(b"1\n")
+    runner.call(lambda call: call.write("b", b"1\n2\n"))
+    ran = unforked_cas("status", folder=runner.folder, settings={"PYTHONPROFILEIMPORTTIME": "1"})
+    imported = {line.rpartition("|")[2].strip() for line in ran.err.decode().splitlines()}
+    assert "cli.render.status" in imported, ran
+    assert not imported & (TAKE_LONG - {"click", "ctypes", "threading", "tokenize"})

@@ -17,7 +17,6 @@ from objstore.model.views import EditView
 from objstore.review.calls.attribution import Attribution, Facts
 from objstore.review.calls.open_calls import AgentCall, OpenCalls, sanitized_text
 from objstore.storage.transaction.journal import Journal
-from objstore.values.clock import FILE_TIME_LAG_NS
 from objstore.values.errors import BlobMissing, DiskFailed, PathError, TreeInvalid
 
 if TYPE_CHECKING:
@@ -50,8 +49,8 @@ class Looks(Protocol):
         """Return the known files below a path that is no longer a folder."""
         ...
 
-    def is_unchanged(self, path: str, since: int) -> bool:
-        """Return whether a file was certainly not changed since a time (microseconds since 1970-01-01 UTC)."""
+    def may_be_unchanged(self, path: str, since: int) -> bool:
+        """Return whether a file may be unchanged since a time (microseconds since 1970-01-01 UTC)."""
         ...
 
     def leave_unattributed(self, since: int, reason: str, paths: Sequence[str] | None = None) -> None:
@@ -129,11 +128,11 @@ class AttributedScan:
                 below = set(store.index.documents.paths_below(os.fsencode(path)))  # the next scan takes a new baseline
             return sorted(map(os.fsdecode, below))
 
-    def is_unchanged(self, path: str, since: int) -> bool:
-        """Return whether a file was certainly not changed since a time (microseconds since 1970-01-01 UTC)."""
+    def may_be_unchanged(self, path: str, since: int) -> bool:
+        """Return whether a file may be unchanged since a time (microseconds since 1970-01-01 UTC)."""
         with suppress(PathError), reaching(path), self._journal.tree.locate(path, changing=True) as resolved:
             found = look_at(resolved)
-            return found is None or found.st_ctime_ns + FILE_TIME_LAG_NS < since * 1000
+            return found is None or found.st_ctime_ns < since * 1000  # its time may lag behind that of the change
         return False
 
     def leave_unattributed(self, since: int, reason: str, paths: Sequence[str] | None = None) -> None:

@@ -618,10 +618,14 @@ class HookSessions:
         return found
 
     def _expect(self, call: AgentCall, found: Iterable[EditView]) -> None:
-        """Expect changes of the files that a call has named and left unchanged. Raises what the disk raises."""
+        """Expect changes of the files that a call has named and may have left unchanged. Raises what the disk raises.
+
+        A file that was changed in the moment before the call began may have been changed by it: what a person writes
+        there until the turn ends is then taken for the agent's, which is under review, and not the other way round.
+        """
         changed = {os.fsdecode(view.edit.path) for view in found}
         paths = tuple(
-            path for path in call.paths or () if path not in changed and self._scan.is_unchanged(path, call.began)
+            path for path in call.paths or () if path not in changed and self._scan.may_be_unchanged(path, call.began)
         )
         if paths and not call.is_left:
             expected = replace(_expecting(call), paths=paths)

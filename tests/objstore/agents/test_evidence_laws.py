@@ -232,7 +232,7 @@ class Files:
         """Return nothing: there are no folders."""
         return []
 
-    def is_unchanged(self, path: str, since: int) -> bool:
+    def may_be_unchanged(self, path: str, since: int) -> bool:
         """Return whether a file was not written since a time."""
         return self.changed.get(path, 0) < since
 

@@ -395,3 +395,21 @@ def test_what_a_shell_changes_stays_its_own_after_another_hook_has_failed(root: 
         (root / "a").write_bytes(b"1\n")
         (made,) = workspace.hooks.end(CALL)
         assert made.edit.origin is Origin.AGENT
+
+
+def test_what_a_tool_writes_after_its_end_is_its_own_though_the_file_had_just_changed_before_it_began(
+    root: Path,
+) -> None:
+    with Workspace.open(root, UnsyncedDisk()) as workspace:
+        hooks = workspace.hooks
+        (root / "a").write_bytes(b"1\n")
+        hooks.notice(EXTERNAL_CALL)
+        hooks.note_turn(TurnInfo(session="c", began=0, prompt="do it"), has_begun=True)
+        for number in "12":
+            hooks.begin(AgentCall(conversation="c", id=number, tool="Write", paths=("a",)))
+            if number == "1":
+                (root / "a").write_bytes(b"1\n2\n")
+            hooks.end(AgentCall(conversation="c", id=number, tool="Write", paths=("a",)))
+        (root / "a").write_bytes(b"1\n2\n3\n")
+        hooks.pause("c")
+        assert found_in(workspace.history.edits()) == [(Origin.AGENT, Status.PENDING, "")] * 2

@@ -13,11 +13,18 @@ from typing import Final
 from objstore.agents.git_evidence import COMMIT, commits_of_agents, path_in_repository
 from objstore.agents.returned_lines import owner_at
 from objstore.disk.config.config_files import Configuration
-from objstore.disk.git.contents import TreeEntry, entries_at, is_content_of, new_commits, texts_of
+from objstore.disk.git.contents import (
+    TreeEntry,
+    committed_blobs,
+    entries_at,
+    is_content_of,
+    new_commits,
+    texts_of,
+)
 from objstore.disk.git.repository import ReflogEntry, made_at
 from objstore.history.documents.loader import load_document
 from objstore.model.basic_types import UNKNOWN_AGENT, Action, DocumentId, OnExternal, Seq, Status, Unit
-from objstore.model.large_file_placeholder import is_placeholder
+from objstore.model.large_file_placeholder import blob_of_text, is_placeholder
 from objstore.model.records import Decision
 from objstore.model.results import Attributor, CallInfo
 from objstore.review.calls.policies import Policies
@@ -65,6 +72,7 @@ def record_commits(journal: Journal, movement: Movement, whose: CallInfo | Attri
     by_person: list[ReflogEntry] = []
     for entry in made:
         owner = owner_at(whose, b"", entry.time * _SECOND, _SECOND)
+        owner = owner if owner.origin.needs_review else _unread_author(journal, movement, entry, whose) or owner
         if owner.origin.needs_review:
             _note_unreviewed(journal, movement, entry, owner)
         else:
@@ -81,6 +89,37 @@ def is_staged_by_agent(movement: Movement, whose: CallInfo | Attributor) -> bool
 
 
 # ---- inside
+
+
+def _unread_author(
+    journal: Journal, movement: Movement, entry: ReflogEntry, whose: CallInfo | Attributor
+) -> CallInfo | None:
+    """Return who may have written what a person committed of a file that is gone since, if an agent may have.
+
+    No look has read that text, and a sparse checkout or a switch may bring it back as git's.
+    """
+    if isinstance(whose, CallInfo):
+        return None
+    root = os.path.relpath(movement.repository.work_tree, os.path.realpath(journal.tree.root))
+    unread = {}
+    for path, blob in committed_blobs(movement.repository, entry.new).items():
+        place = os.path.normpath(os.path.join(os.fsencode(root), path))
+        if not place.startswith(b"..") and not os.path.lexists(os.path.join(os.fsencode(journal.tree.root), place)):
+            owner = owner_at(whose, place, entry.time * _SECOND, _SECOND)
+            if owner.origin.needs_review:
+                unread[blob] = owner
+    if not unread:
+        return None
+    texts = texts_of(movement.repository, unread) or {}
+    with journal.reading() as store:
+        return next(
+            (
+                owner
+                for blob, owner in unread.items()
+                if blob not in texts or store.index.blobs.place(blob_of_text(texts[blob])) is None
+            ),
+            None,
+        )
 
 
 def _note_other_commits(

@@ -18,6 +18,7 @@ __all__ = [
     "CommittedChanges",
     "TreeEntry",
     "changes_of",
+    "committed_blobs",
     "entries_at",
     "is_content_of",
     "is_pointer_to",
@@ -156,6 +157,12 @@ def changes_of(repository: Repository, commits: Iterable[str]) -> CommittedChang
         blobs=frozenset(new for _, _, new in states if new.strip("0")),
         deleted=frozenset(path for path, _, new in states if not new.strip("0")),
     )
+
+
+def committed_blobs(repository: Repository, commit: str) -> dict[bytes, str]:
+    """Return what a commit put at each path that it changed: the name of the blob."""
+    changed = _changed_blobs(_raw_changes(repository, [commit]) or b"")
+    return {path: new for path, _, new in changed if new.strip("0")}
 
 
 def lines_added(repository: Repository, commits: Iterable[str]) -> dict[bytes, set[bytes]]:

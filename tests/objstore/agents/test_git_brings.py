@@ -275,3 +275,26 @@ def test_the_status_names_a_repository_inside_whose_refs_are_in_a_reftable(proje
     git(inner, "config", "extensions.refStorage", "reftable")
     (said,) = project.workspace.review.status().unreadable
     assert said.startswith(f"{inner / '.git'}: its refs are in a reftable")
+
+
+@pytest.mark.parametrize(
+    "way", [("sparse-checkout", "set", "--no-cone", "/*", "!/b/"), ("rm", "-q", "-r", "--cached", "b")]
+)
+def test_what_a_person_commits_of_an_agents_unread_text_awaits_review_when_git_brings_it_back(
+    project: GitProject, way: tuple[str, ...]
+) -> None:
+    hooks, path = project.workspace.hooks, project.folder / "b" / "0.txt"
+    project.look()
+    hooks.begin(AgentCall(conversation="one", id="1", tool="Write", paths=("b/0.txt",)))
+    path.write_text(AGENTS)
+    project.git("commit", "-q", "-a", "-m", "a person's, while the tool runs")
+    project.git(*way)
+    path.unlink(missing_ok=True)
+    hooks.end(AgentCall(conversation="one", id="1", tool="Write", paths=("b/0.txt",)))
+    hooks.pause("one")
+    project.look()
+    project.git("checkout", "-q", "HEAD", "--ignore-skip-worktree-bits", "--", "b")
+    project.look()
+    assert path.read_text() == AGENTS
+    views = project.workspace.history.edits(EditFilter())
+    assert Status.PENDING in {view.status for view in views if view.edit.path == b"b/0.txt"}

@@ -234,7 +234,9 @@ class PlacedDay(Day):
         self.is_mounted = not self.is_mounted
 
     def commit(self) -> None:
-        """Commit everything."""
+        """Commit everything; while a shell runs, that may be the shell's commit."""
+        if any(each.call.paths is None for each in self.running):
+            self.note_brought()
         self.git("commit", "-q", "-am", "work", folder="sub" if self.random.random() < 0.3 else ".")
 
     def switch(self) -> None:
@@ -288,8 +290,10 @@ class PlacedDay(Day):
             added = [self.placed.lines[text] for text in self.added(workspace, view)]
             own = [line for line in added if line.path == os.fsdecode(view.edit.path)]
             brought = [line for line in added if line not in own]
+            prompt = prompts.get(view.edit.turn, "")
             if view.owner in self.brought.get(os.fsdecode(view.edit.path), ()):
-                own = [line for line in own if line.author.startswith(view.owner)]
+                # What came back while a tool ran may be of an earlier turn, too.
+                own = [line for line in own if line.author.startswith(view.owner) and prompt in line.prompts]
             is_pending = Status.PENDING in view.units
             told = (view.seq, view.edit.path, view.edit.origin, view.owner, view.edit.notes, added, self.said)
             if is_pending and not view.is_unattributed:
@@ -302,7 +306,7 @@ class PlacedDay(Day):
                 assert brought or self.brought.get(original), told
                 continue
             assert is_pending or not any(not line.author.startswith(PERSON) for line in brought), told
-            turn = TurnInfo(session=view.owner, began=0, prompt=prompts.get(view.edit.turn, ""))
+            turn = TurnInfo(session=view.owner, began=0, prompt=prompt)
             made.append(
                 MadeEdit(
                     path=view.edit.path,

@@ -163,17 +163,12 @@ class FileStatQueries:
 
     def paths_changed_since(self, moment: JournalPosition) -> set[bytes]:
         """Return every path, current or former, of documents for which something was recorded after that position."""
-        now = self.position()
-        documents: set[int] = set()
-        if now.edit > moment.edit:
-            documents.update(row[0] for row in self._db.execute("SELECT document FROM edits WHERE seq > ?", moment[:1]))
-        if now.decision > moment.decision:
-            rows = self._db.execute("SELECT document FROM decided WHERE number > ?", (moment.decision,))
-            documents.update(row[0] for row in rows)
-        if not documents:
-            return set()
-        paths = self._db.execute("SELECT path, document FROM paths")
-        return {path for path, document in paths if document in documents}
+        rows = self._db.execute(
+            "SELECT path FROM paths WHERE document IN (SELECT document FROM edits WHERE seq > ? "
+            "UNION SELECT document FROM decided WHERE number > ?)",
+            (moment.edit, moment.decision),
+        )
+        return {path for (path,) in rows}
 
 
 def digest(facts: bytes) -> bytes:

@@ -37,9 +37,9 @@ help: ## print this list
 
 setup: $(VENV)/.project ## install the locked dependencies and the project into .venv
 
-# Three processes on two cores: many tests wait for a process, a timeout or a disk.
+# Four processes on two cores: many tests wait for a process, a timeout or a disk.
 test: lint ## check style, types and import contracts, then run the tests
-	$(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)
 
 lint: setup ## ruff, mypy and the import contracts
 	$(BIN)/ruff check .

@@ -129,7 +129,8 @@ def record_differences(
         if repositories := _new_repositories(journal, info, dirty, found):
             return NewRepositories(found=repositories)
         recorder = Recorder(journal, batch)
-        recorder.left_out, recorder.born, recorder.made = _ages(journal, last(), found, files)
+        recorder.left_out, recorder.born, recorder.made, elsewhere = _ages(journal, last(), found, files)
+        found = [replace(here, is_unseen=here.is_unseen or here.path in elsewhere) for here in found]
         recorder.left_out |= known.newly_visible
         recorder.may_hold = _heirs(journal, last(), found, files)
         returned, left = _returned(journal, recorder, batch, info, found)
@@ -182,12 +183,13 @@ def _new_repositories(
 
 def _ages(
     journal: Journal, last: StatCache, found: Iterable[Difference], named: Collection[bytes]
-) -> tuple[set[bytes], dict[bytes, int], dict[bytes, int]]:
+) -> tuple[set[bytes], dict[bytes, int], dict[bytes, int], set[bytes]]:
     """Return the paths at which older files came into sight, and when the others that appeared were made.
 
-    First, when each was made at the latest (ns), then at the earliest (0: not known). A new name of a file that the
-    last scan read is no older file. `last`: what that scan saw. `named`: by a call, which is looked at when it begins:
-    what is new then, it made.
+    First, when each was made at the latest (ns), then at the earliest (0: not known). Last, the paths of files that
+    were written before the last scan, elsewhere, where a file was whose edits await review. A new name of a file that
+    the last scan read is no older file. `last`: what that scan saw. `named`: by a call, which is looked at when it
+    begins: what is new then, it made.
     """
     older, times = set[bytes](), dict[bytes, Times]()
     by_folder: dict[bytes, list[Difference]] = {}
@@ -212,7 +214,17 @@ def _ages(
         for path, each in times.items()
         if each.born or (path not in named and _is_new_content(journal, new[path]))
     }
-    return older, latest, earliest
+    written = {path for path, each in times.items() if each.written + new[path].tick < last.looked_at(path)}
+    return older, latest, earliest, _under_review(journal, written)
+
+
+def _under_review(journal: Journal, paths: Collection[bytes]) -> set[bytes]:
+    """Return those of some paths at which a file was whose edits await review, such as its deletion or its move.
+
+    Who took the file away may have changed it before, and who brings it back is not its author.
+    """
+    pending = {row.document for row in journal.store.index.edits.pending()} if paths else set()
+    return {path for path in paths if not pending.isdisjoint(journal.store.index.documents.at(path))}
 
 
 def _heirs(

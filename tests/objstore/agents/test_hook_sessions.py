@@ -413,3 +413,27 @@ def test_what_a_tool_writes_after_its_end_is_its_own_though_the_file_had_just_ch
         (root / "a").write_bytes(b"1\n2\n3\n")
         hooks.pause("c")
         assert found_in(workspace.history.edits()) == [(Origin.AGENT, Status.PENDING, "")] * 2
+
+
+@pytest.mark.parametrize("copies", [False, True])
+def test_unread_text_of_a_shell_awaits_review_when_its_folder_comes_back_after_the_turn(
+    root: Path, tmp_path: Path, *, copies: bool
+) -> None:
+    (root / "part").mkdir()
+    (root / "part" / "a").write_bytes(b"1\n2\n3\n4\n5\n")
+    with Workspace.open(root, UnsyncedDisk()) as workspace:
+        hooks = workspace.hooks
+        hooks.notice(EXTERNAL_CALL)
+        hooks.note_turn(TurnInfo(session="c", began=0, prompt="do it"), has_begun=True)
+        hooks.begin(CALL)
+        if copies:
+            (root / "copy").write_bytes((root / "part" / "a").read_bytes())  # where the file seems to have moved
+        (root / "part" / "a").write_bytes(b"1\n2\n3\n4\n5\nthe agent's\n")
+        (root / "part").rename(tmp_path / "elsewhere")
+        hooks.end(CALL)
+        hooks.pause("c")
+        hooks.notice(EXTERNAL_CALL)
+        (tmp_path / "elsewhere").rename(root / "part")
+        hooks.notice(EXTERNAL_CALL)
+        views = [view for view in workspace.history.edits() if view.edit.path == b"part/a" and view.edit.after]
+    assert [view.status for view in views] == [Status.PENDING]

@@ -261,11 +261,17 @@ async def inside(server: EditServer) -> AsyncIterator[InProcessServer]:
 
 
 @contextmanager
-def serving(root: Path, *options: str, environment: dict[str, str] | None = None) -> Iterator[HttpServer]:
-    """Start a server that listens at a free port. All tools are offered, unless `options` choose."""
+def serving(
+    root: Path, *options: str, environment: dict[str, str] | None = None, descriptors: int = 0
+) -> Iterator[HttpServer]:
+    """Start a server that listens at a free port. All tools are offered, unless `options` choose.
+
+    `descriptors`: how many files it may open (0: as many as this process); it has to be started cold.
+    """
     tools = () if "--tools" in options else ("--tools", "all")
+    limited = ("sh", "-c", 'ulimit -Sn "$0" && exec "$@"', str(descriptors)) if descriptors else ()
     with subprocess.Popen(
-        [*server_command(), "--http", "127.0.0.1:0", *tools, *options, str(root)],
+        [*limited, *server_command(), "--http", "127.0.0.1:0", *tools, *options, str(root)],
         cwd=REPOSITORY,
         stderr=subprocess.PIPE,
         text=True,

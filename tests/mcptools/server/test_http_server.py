@@ -379,19 +379,13 @@ def test_server_out_of_descriptors_continues_when_connections_close(tmp_path: Pa
 
 
 def test_half_of_the_descriptors_is_reserved_for_the_store(tmp_path: Path) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))  # which a server started cold inherits
-    try:
-        with cold_starts(), serving(tmp_path) as served:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-            with ExitStack() as lines:
-                for _ in range(32):
-                    lines.enter_context(open_connection(served))
-                with open_connection(served) as refused:
-                    assert refused.recv(4096).startswith(b"HTTP/1.1 503 ")
-            assert served.ask() == 200
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    with cold_starts(), serving(tmp_path, descriptors=64) as served:
+        with ExitStack() as lines:
+            for _ in range(32):
+                lines.enter_context(open_connection(served))
+            with open_connection(served) as refused:
+                assert refused.recv(4096).startswith(b"HTTP/1.1 503 ")
+        assert served.ask() == 200
 
 
 def test_unfinished_request_is_closed_after_a_timeout(tmp_path: Path) -> None:

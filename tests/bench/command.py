@@ -46,6 +46,8 @@ def bench_command(report: Report) -> None:
         cas = [sys.executable, "-c", ENTRY, "-C", str(root)]
         asking = ["_CAS_COMPLETE=fish_complete", f"COMP_WORDS=cas -C {root} show 9", "COMP_CWORD=9"]
         completing = ["env", *asking, sys.executable, "-c", ENTRY]
+        # Every workspace that a person uses was scanned, by a hook, `cas record` or `cas watch`.
+        run_command(*cas, "record")
         run_command(*cas, "status")
         numbers = iter(range(1, EDITS))
         commands = {

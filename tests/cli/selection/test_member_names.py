@@ -46,7 +46,7 @@ def test_names_of_another_store_are_looked_up_there(lap: CommandRunner) -> None:
 )
 def test_edit_hunk_path_turn_and_session_name_what_is_decided_there(lap: CommandRunner, words: tuple[str, ...]) -> None:
     assert "Would ask desk to reject desk/1:0." in lap.done("reject", *words, "--dry-run").text
-    assert lap.cas("reject", words[0].replace("desk", "nobody"), *words[1:]).status == 1
+    assert lap.cas("reject", words[0].replace("desk", "stranger"), *words[1:]).status == 1
     assert "asks desk to accept desk/1:0." in lap.done("accept", *words).text
     assert "desk/1:0 is decided: accept" in lap.cas("reject", *words).said
 

@@ -215,8 +215,7 @@ def _ages(
         if each.born or (path not in named and _is_new_content(journal, new[path]))
     }
     written = {path for path, each in times.items() if each.written + new[path].tick < last.looked_at(path)}
-    unread = {path for path in written if _is_new_content(journal, new[path])}
-    return older, latest, earliest, _under_review(journal, unread)
+    return older, latest, earliest, _under_review(journal, written)
 
 
 def _under_review(journal: Journal, paths: Collection[bytes]) -> set[bytes]:

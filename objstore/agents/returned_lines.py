@@ -32,7 +32,7 @@ from objstore.model.records import Decision, Edit, WrittenFile
 from objstore.model.results import Attributor, CallInfo, Difference
 from objstore.model.views import EditView
 from objstore.review.calls.attribution import CANDIDATES
-from objstore.review.calls.edit_recorder import Change, Recorder, Version, external_change, is_unknown
+from objstore.review.calls.edit_recorder import Change, Recorder, Version, external_change
 from objstore.review.calls.formatting import as_formatting
 from objstore.storage.store.write_batch import Batch, now
 from objstore.storage.transaction.journal import Journal
@@ -473,10 +473,9 @@ class _Comparison:
         return None if below == here.now else replace(here, known=below)
 
     def _was_written_away(self, here: Difference) -> bool:
-        """Return whether a file that is back has text that no look saw, written before it was found to be gone."""
+        """Return whether a file that is back was last written before it was found to be gone: no look saw that."""
         seen, gone = self._seen_back(here)
-        is_older = seen is not None and seen.st_mtime_ns <= gone
-        return is_older and here.now is not None and is_unknown(self._journal.store, here.now.blob)
+        return seen is not None and seen.st_mtime_ns <= gone
 
     def _was_moved_back(self, here: Difference) -> bool:
         """Return whether nothing touched a file that is back since it was found to be gone: a folder moved with it.

@@ -44,6 +44,7 @@ def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, 
     )
     with invocation.workspace() as workspace:
         named = [path_named(workspace, path) for path in paths] or None
+        first = workspace.history.end().next_decision
         with showing_progress(workspace, LOOKING):
             # A user who names the agent knows; otherwise agents at work may have made some of the changes.
             found = (workspace.record_changes if agent else workspace.hooks.notice)(info, named)
@@ -53,7 +54,7 @@ def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, 
 
             write([json_line(recorded_shape(workspace, found))])
         else:
-            write(_text(workspace, found, invocation.screen()))
+            write(_text(workspace, found, first, invocation.screen()))
             for place in found.skipped:
                 click.echo(not_looked_at(place), err=True)
         # For a path that doesn't exist and never did, "nothing changed" would be no answer.
@@ -67,9 +68,10 @@ def _exists(workspace: "Workspace", path: str) -> bool:
     return os.path.lexists(Path(workspace.root, path))
 
 
-def _text(workspace: "Workspace", found: "Recorded", screen: Screen) -> Iterator[bytes]:
+def _text(workspace: "Workspace", found: "Recorded", first: int, screen: Screen) -> Iterator[bytes]:
+    """Yield the lines of what a scan recorded. `first`: the number of the first decision made since it began."""
     from cli.render.rows import Rows
-    from cli.render.status import counted
+    from cli.render.status import commit_words, counted
 
     if found.baseline is not None:
         files = counted(workspace.snapshots.file_count(found.baseline.number), "file")
@@ -77,5 +79,13 @@ def _text(workspace: "Workspace", found: "Recorded", screen: Screen) -> Iterator
     rows = Rows(workspace, screen)
     for view in found.edits:
         yield from rows.of(view)
-    if not found.edits:
+    events = [event for event in workspace.history.git_events() if event.decision >= first]
+    for event in reversed(events):
+        yield rows.of_event(event)
+    if found.edits or events:
+        return
+    committed = workspace.review.status().committed if workspace.history.end().next_decision > first else None
+    if committed is not None:
+        yield screen.line(commit_words(committed))
+    else:
         yield screen.line("Nothing changed." if found.baseline is None else "No recorded file changed.")

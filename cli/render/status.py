@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from objstore import (
         Caution,
         Collision,
+        CommitAcceptance,
         LostHistory,
         PendingGroup,
         PendingTurn,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "behind_words",
     "caution_line",
+    "commit_words",
     "conversation_name",
     "counted",
     "running_line",
@@ -102,10 +104,8 @@ def status_text(
     title = "committed by an agent, not reviewed:"
     yield from _section(title, len(report.commits), map(_commit_line, report.commits), screen)
     if report.committed is not None:
-        commit, seqs = report.committed.commit[:COMMIT], report.committed.edits
-        edits = f"{'edit' if len(seqs) == 1 else 'edits'} {shown_edits(seqs)}"
         yield screen.line()
-        yield screen.line(f"commit {commit} accepted {edits} (`cas undo` takes that back)")
+        yield screen.line(commit_words(report.committed))
     title = "several sessions have changed the same file:"
     yield from _section(
         title, len(report.collisions), (_collision_line(each, report) for each in report.collisions), screen
@@ -178,6 +178,12 @@ def caution_line(caution: Caution) -> str:
 
 def _edits(seqs: set[Seq]) -> str:
     return f"edit{'s' * (len(seqs) != 1)} {shown_edits(sorted(seqs))}"
+
+
+def commit_words(committed: CommitAcceptance) -> str:
+    """Say which edits a commit accepted, and how to take that back."""
+    edits = f"{'edit' if len(committed.edits) == 1 else 'edits'} {shown_edits(committed.edits)}"
+    return f"commit {committed.commit[:COMMIT]} accepted {edits} (`cas undo` takes that back)"
 
 
 def _commit_line(commit: UnreviewedCommit) -> str:

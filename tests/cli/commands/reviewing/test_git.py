@@ -119,8 +119,10 @@ def test_a_status_says_what_a_commit_accepted_until_it_is_taken_back(repository:
     assert "commit " not in repository.done("status").text
     git(repository.folder, "commit", "-q", "-m", "seven", "7.txt")
     commit = git(repository.folder, "rev-parse", "HEAD").strip()
-    repository.done("record")
-    assert f"commit {commit[:7]} accepted edit 1 (`cas undo` takes that back)" in repository.done("status").text
+    said = f"commit {commit[:7]} accepted edit 1 (`cas undo` takes that back)"
+    assert repository.done("record").text == f"{said}\n"
+    assert repository.done("record").text == "Nothing changed.\n"
+    assert said in repository.done("status").text
     assert repository.done("status", "--json").json()["committed"] == {"commit": commit, "edits": [1]}
     repository.done("undo")
     assert commit[:7] not in repository.done("status").text
@@ -139,6 +141,8 @@ def test_a_restored_file_is_one_line_of_the_log_and_its_edits_are_away_until_it_
 ) -> None:
     write_by_agent(repository, "7.txt", "one\nTWO\nthree\n")
     git(repository.folder, "restore", "7.txt")
+    assert repository.done("record").text.endswith("git: restore, 1 file\n")
+    assert repository.done("record").text == "Nothing changed.\n"
     assert "0 pending, 0 accepted, 0 rejected, 1 away" in repository.done("status").text
     assert "git: restore, 1 file\n" in repository.done("log").text
     assert repository.cas("diff").said == "Nothing is pending.\n"

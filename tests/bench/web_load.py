@@ -173,14 +173,15 @@ def _load(report: Report, root: Path, server: ReviewServer) -> None:
 
 
 def _decide(server: ReviewServer, files: list[dict[str, Any]], times: list[Milliseconds]) -> bool:
-    """Decide on all changes of a random file of the queue; return whether they were decided.
+    """Decide on all changes of the file with the most of them; return whether they were decided.
 
-    So about as many changes are decided as the agents make: the memory that a queue of one length takes must not grow.
+    So the queue has one length soon, and what its memory grows by then is not needed for the queue. (A file by chance
+    leaves some files for long: the queue still grew by 200 changes from the second quarter to the last.)
     """
     if not files:
         return False
     rng = random.Random(len(times))
-    document = rng.choice(files)["document"]
+    document = max(files, key=lambda file: file["changes"])["document"]
     answer = server.client.get("/api/file", params={"document": document})
     if answer.status_code != 200:
         return False

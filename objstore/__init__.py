@@ -384,6 +384,7 @@ if TYPE_CHECKING:
     from objstore.workspace.shapes.values import (
         Json as Json,
         beginning as beginning,
+        fields_shape as fields_shape,
         hex_shape as hex_shape,
         json_line as json_line,
         path_shape as path_shape,
@@ -569,6 +570,7 @@ _HOMES: Final = {
     "workspace.shapes.values": (
         "Json",
         "beginning",
+        "fields_shape",
         "hex_shape",
         "json_line",
         "path_shape",

@@ -12,7 +12,7 @@ from cli.search.candidates import names
 from cli.selection.selectors import from_here, looks_like_state, path_named, state_named, state_parts, was_recorded
 
 if TYPE_CHECKING:
-    from objstore import BlobId, Json, PurgePlan, Workspace
+    from objstore import BlobId, PurgePlan, Workspace
 
 __all__ = ["purge"]
 
@@ -66,9 +66,9 @@ def purge(
                     progress=progress.report,
                 )
     if as_json:
-        from objstore import json_line
+        from objstore import fields_shape, json_line
 
-        write([json_line(_shape(plan, dry_run=dry_run))])
+        write([json_line({"dry_run": dry_run, **fields_shape(plan)})])
     else:
         write(_text(plan, invocation.screen(), dry_run=dry_run))
 
@@ -225,25 +225,3 @@ def _listed(paths: Sequence[str]) -> str:
     """Return the names of files, of many only the first ones."""
     more = f" and {len(paths) - MOST_FILES} more" if len(paths) > MOST_FILES else ""
     return ", ".join(map(shown_name, paths[:MOST_FILES])) + more
-
-
-def _shape(plan: "PurgePlan", *, dry_run: bool) -> "dict[str, Json]":
-    from objstore import text_shape
-
-    return {
-        "dry_run": dry_run,
-        "blobs": [blob.hex() for blob in plan.blobs],
-        "edits": [list(span) for span in plan.edits],
-        "decisions": [list(span) for span in plan.decisions],
-        "pending": list(plan.pending),
-        "snapshots": list(plan.snapshots),
-        "renewed": list(plan.renewed),
-        "baseline": plan.baseline,
-        "pins": list(plan.pins),
-        "paths": [text_shape(path) for path in plan.paths],
-        "excluded": [text_shape(pattern) for pattern in plan.excluded],
-        "shared": [text_shape(path) for path in plan.shared],
-        "kept": [text_shape(path) for path in plan.kept],
-        "files": [text_shape(path) for path in plan.files],
-        "changed_outside": [text_shape(path) for path in plan.changed_outside],
-    }

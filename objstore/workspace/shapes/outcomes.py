@@ -3,10 +3,12 @@
 Line numbers are zero-based; hashes are hex; paths are absolute.
 """
 
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import TYPE_CHECKING, Final
 
+from objstore.model.basic_types import Action
 from objstore.model.results import Conflicted, Decided, ExternalChanges, NothingToDo
 from objstore.text.forms import is_either_binary
+from objstore.values.request_errors import NoSuchName
 from objstore.workspace.shapes.edits import edit_shape
 from objstore.workspace.shapes.status import external_shape
 from objstore.workspace.shapes.values import Json, beginning, hex_shape, path_shape, text_shape, time_shape
@@ -14,10 +16,11 @@ from objstore.workspace.shapes.values import Json, beginning, hex_shape, path_sh
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from objstore.model.basic_types import Action, Unit
+    from objstore.model.basic_types import Unit
     from objstore.model.results import CallOutcome, Conflict, DecisionOutcome, FileEffect, Notice
-    from objstore.model.views import Act
+    from objstore.model.views import Act, EditView
     from objstore.workspace.handle import Workspace
+    from objstore.workspace.shapes.words import Edit
 
 __all__ = ["conflict_shape", "effect_shape", "empty_outcome", "outcome_name", "outcome_shape", "restored_shape"]
 
@@ -25,85 +28,95 @@ BYTES_QUOTED: Final = 65_536
 """Number of bytes quoted of the lines that a conflicting hunk removed, and of those that it inserted."""
 
 
-def _pairs(workspace: "Workspace", outcome: Decided, pairs: "Iterable[tuple[Unit, Unit]]") -> Json:
-    """Return units that a decision left as they were, each with the edit because of which it did."""
-    named = [pair for pair in pairs if pair[0].hunk or _has_whole(workspace, pair[0].seq, outcome)]
-    return [{"name": str(unit), "edit": other.seq} for unit, other in named]
+_NOTHING: Final = Decided(
+    action=Action.ACCEPT,
+    number=0,
+    verdicts=(),
+    cascaded=(),
+    files=(),
+    external=(),
+    unrecorded=(),
+    notices=(),
+)
+"""What is decided if nothing is."""
 
 
 def outcome_shape(
-    workspace: "Workspace", action: "Action", outcome: "DecisionOutcome", *, dry_run: bool
+    workspace: "Workspace", action: Action, outcome: "DecisionOutcome", *, dry_run: bool
 ) -> dict[str, Json]:
     """Return what a decision did, would do, or why it was refused: `outcome` says which.
 
     Every field is always present.
     """
-    shape = {**empty_outcome(action.value, dry_run=dry_run), "outcome": outcome_name(outcome)}
-    match outcome:
-        case Decided():
-            shape |= {
-                "decision": outcome.number or None,
-                "act": None if outcome.act is None else _act_shape(workspace, outcome.act),
-                "edits": len({unit.seq for unit in outcome.decided}),
-                "accepted_edits": len({unit.seq for unit in outcome.taken_back}),
-                "taken_back": list(map(str, outcome.taken_back)),
-                "changed": [
-                    {"name": str(unit), "status": status.value, "cascaded": unit in outcome.cascaded}
-                    for unit, status in outcome.verdicts
-                    # The whole-file unit of an edit without one can't be named.
-                    if unit.hunk or _has_whole(workspace, unit.seq, outcome)
-                ],
-                "files": [effect_shape(workspace.root, effect) for effect in outcome.files],
-                "recorded": [view.seq for view in outcome.external],
-                "notices": [_notice_shape(workspace, notice) for notice in outcome.notices],
-                "markers": [
-                    {
-                        "edit": markers.edit or None,
-                        "file_path": path_shape(workspace.root, markers.path),
-                        "regions": markers.regions,
-                        "aside": [str(unit) for unit in markers.aside],
-                    }
-                    for markers in outcome.markers
-                ],
-                "unmarked": list(outcome.unmarked),
-                "repeated": _pairs(workspace, outcome, outcome.repeated),
-                "taken_out": _pairs(workspace, outcome, outcome.taken_out),
-                "kept": [
-                    {
-                        "edit": kept.edit or None,
-                        "file_path": path_shape(workspace.root, kept.path),
-                        "lines": kept.lines,
-                        "units": [str(unit) for unit in kept.units],
-                    }
-                    for kept in outcome.kept
-                ],
-                "older": list(outcome.older),
-                "broken": [
-                    {
-                        "file_path": path_shape(workspace.root, broken.path),
-                        "line": max(0, broken.line - 1),
-                        "words": text_shape(broken.words),
-                        "user": None if broken.user is None else str(broken.user),
-                    }
-                    for broken in outcome.broken
-                ],
-                "absent": list(outcome.absent),
-                "given_to": list(outcome.given_to),
+    return _shape(workspace.root, workspace.history.edit, action.value, outcome, dry_run=dry_run)
+
+
+def empty_outcome(action: str) -> dict[str, Json]:
+    """Return the shape of an action that came to nothing."""
+    return _shape("", _no_edit, action, NothingToDo(), dry_run=False)
+
+
+def _shape(root: str, edit: "Edit", action: str, outcome: "DecisionOutcome", *, dry_run: bool) -> dict[str, Json]:
+    done = outcome if isinstance(outcome, Decided) else _NOTHING
+    refused = outcome if isinstance(outcome, Conflicted) else Conflicted(conflicts=())
+    outside = outcome.changes if isinstance(outcome, ExternalChanges) else ()
+    return {
+        "outcome": outcome_name(outcome),
+        "action": action,
+        "dry_run": dry_run,
+        "decision": done.number or None,
+        "act": None if done.act is None else _act_shape(root, done.act),
+        "changed": [
+            {"name": str(unit), "status": status.value, "cascaded": unit in done.cascaded}
+            for unit, status in done.verdicts
+            # The whole-file unit of an edit without one can't be named.
+            if unit.hunk or _has_whole(edit, unit.seq, done)
+        ],
+        "edits": len({unit.seq for unit in done.decided}),
+        "accepted_edits": len({unit.seq for unit in done.taken_back}),
+        "taken_back": list(map(str, done.taken_back)),
+        "files": [effect_shape(root, effect) for effect in done.files],
+        "recorded": [view.seq for view in done.external],
+        "notices": [_notice_shape(root, notice) for notice in done.notices],
+        "markers": [
+            {
+                "edit": markers.edit or None,
+                "file_path": path_shape(root, markers.path),
+                "regions": markers.regions,
+                "aside": [str(unit) for unit in markers.aside],
             }
-        case Conflicted():
-            shape |= {
-                "conflicts": [conflict_shape(workspace.root, conflict) for conflict in outcome.conflicts],
-                "accept_first": [str(unit) for unit in outcome.accept_first],
-                "reject_first": [str(unit) for unit in outcome.reject_first],
-                "can_keep_lines": outcome.can_keep_lines,
+            for markers in done.markers
+        ],
+        "unmarked": list(done.unmarked),
+        "repeated": _pairs(edit, done, done.repeated),
+        "taken_out": _pairs(edit, done, done.taken_out),
+        "kept": [
+            {
+                "edit": kept.edit or None,
+                "file_path": path_shape(root, kept.path),
+                "lines": kept.lines,
+                "units": [str(unit) for unit in kept.units],
             }
-        case ExternalChanges():
-            shape["external_changes"] = [external_shape(workspace.root, change) for change in outcome.changes]
-        case NothingToDo():
-            pass
-        case _:
-            assert_never(outcome)
-    return shape
+            for kept in done.kept
+        ],
+        "older": list(done.older),
+        "broken": [
+            {
+                "file_path": path_shape(root, broken.path),
+                "line": max(0, broken.line - 1),
+                "words": text_shape(broken.words),
+                "user": None if broken.user is None else str(broken.user),
+            }
+            for broken in done.broken
+        ],
+        "absent": list(done.absent),
+        "given_to": list(done.given_to),
+        "conflicts": [conflict_shape(root, conflict) for conflict in refused.conflicts],
+        "accept_first": [str(unit) for unit in refused.accept_first],
+        "reject_first": [str(unit) for unit in refused.reject_first],
+        "can_keep_lines": refused.can_keep_lines,
+        "external_changes": [external_shape(root, change) for change in outside],
+    }
 
 
 def outcome_name(outcome: "DecisionOutcome") -> str:
@@ -119,36 +132,10 @@ def outcome_name(outcome: "DecisionOutcome") -> str:
             return "nothing-to-do"
 
 
-def empty_outcome(action: str, *, dry_run: bool = False) -> dict[str, Json]:
-    """Return an outcome with every field, and nothing in any of them."""
-    return {
-        "outcome": "",
-        "action": action,
-        "dry_run": dry_run,
-        "decision": None,
-        "act": None,
-        "changed": [],
-        "edits": 0,
-        "accepted_edits": 0,
-        "taken_back": [],
-        "files": [],
-        "recorded": [],
-        "notices": [],
-        "markers": [],
-        "unmarked": [],
-        "repeated": [],
-        "taken_out": [],
-        "kept": [],
-        "older": [],
-        "broken": [],
-        "absent": [],
-        "given_to": [],
-        "conflicts": [],
-        "accept_first": [],
-        "reject_first": [],
-        "can_keep_lines": False,
-        "external_changes": [],
-    }
+def _pairs(edit: "Edit", outcome: Decided, pairs: "Iterable[tuple[Unit, Unit]]") -> Json:
+    """Return units that a decision left as they were, each with the edit because of which it did."""
+    named = [pair for pair in pairs if pair[0].hunk or _has_whole(edit, pair[0].seq, outcome)]
+    return [{"name": str(unit), "edit": other.seq} for unit, other in named]
 
 
 def restored_shape(workspace: "Workspace", outcome: "CallOutcome", *, dry_run: bool) -> dict[str, Json]:
@@ -164,24 +151,28 @@ def restored_shape(workspace: "Workspace", outcome: "CallOutcome", *, dry_run: b
     }
 
 
-def _act_shape(workspace: "Workspace", act: "Act") -> dict[str, Json]:
+def _act_shape(root: str, act: "Act") -> dict[str, Json]:
     """Return what an undo took back, or a redo made again."""
     return {
         "decision": act.number,
         "kind": act.tool or act.action.value,
         "words": text_shape(act.words(str)),
-        "file_paths": [path_shape(workspace.root, path) for path in act.paths],
+        "file_paths": [path_shape(root, path) for path in act.paths],
         "commit": act.commit or None,
         "timestamp": time_shape(act.time),
     }
 
 
-def _has_whole(workspace: "Workspace", seq: int, outcome: Decided) -> bool:
+def _no_edit(seq: int) -> "EditView":
+    raise NoSuchName(str(seq), "edit")
+
+
+def _has_whole(edit: "Edit", seq: int, outcome: Decided) -> bool:
     """Return whether an edit has a whole-file unit; a dry run may name an edit that it would only record."""
-    for edit in outcome.unrecorded:
-        if edit.seq == seq:
-            return edit.changes_whole
-    return workspace.history.edit(seq).whole
+    for made in outcome.unrecorded:
+        if made.seq == seq:
+            return made.changes_whole
+    return edit(seq).whole
 
 
 def effect_shape(root: str, effect: "FileEffect") -> dict[str, Json]:
@@ -218,12 +209,12 @@ def _quoted(lines: bytes) -> str:
     return beginning(lines, BYTES_QUOTED).decode(errors="replace")
 
 
-def _notice_shape(workspace: "Workspace", notice: "Notice") -> dict[str, Json]:
+def _notice_shape(root: str, notice: "Notice") -> dict[str, Json]:
     return {
         "unit": str(notice.unit),
         "status": notice.status.value,
         "beside": [str(unit) for unit in notice.adjacent],
-        "file_path": path_shape(workspace.root, notice.path),
+        "file_path": path_shape(root, notice.path),
         "line": notice.line,
         "message": text_shape(str(notice)),
     }

@@ -172,6 +172,7 @@ if TYPE_CHECKING:
     )
     from objstore.review.calls.open_calls import AgentCall as AgentCall
     from objstore.review.calls.tracked_call import Call as Call
+    from objstore.review.net.net_selection import with_units as with_units
     from objstore.review.selection.places import NamedPlace as NamedPlace, PathSelection as PathSelection
     from objstore.review.selection.units import Selected as Selected, Selection as Selection
     from objstore.review.snapshot_restore import RestoreResult as RestoreResult
@@ -594,6 +595,7 @@ _HOMES: Final = {
         "refusal",
         "shown_units",
     ),
+    "review.net.net_selection": ("with_units",),
     "review.selection.places": ("NamedPlace", "PathSelection"),
     "review.selection.units": ("Selected", "Selection"),
     "upkeep.retention.purge": ("PurgePlan",),

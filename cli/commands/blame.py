@@ -33,7 +33,7 @@ def blame(*, path: str, by: TurnSelection, as_json: bool) -> None:
     """
     invocation = Invocation.current()
     with opened(invocation, (path,)) as (workspace, inside):
-        by.check(workspace)
+        own = {view.seq for view in workspace.review.edits(by.group)} if by.is_given else set()
         name, at = _past(workspace, *inside or [path])
         commits = workspace.history.commits_of_edits()
         try:
@@ -41,7 +41,7 @@ def blame(*, path: str, by: TurnSelection, as_json: bool) -> None:
         except NoSuchName:
             raise NoSuchName(path, "recorded file" if at is None else "state") from None  # as it was typed
         if by.is_given:
-            blamed = [part for part in blamed if part.view is not None and by.made(workspace, part.view)]
+            blamed = [part for part in blamed if part.view is not None and part.view.seq in own]
             if not blamed:
                 click.echo(f"No line of {shown_name(path)} is of {' '.join(map(shown_name, by.words))}.", err=True)
         if as_json:

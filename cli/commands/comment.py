@@ -9,7 +9,7 @@ import click
 from cli.app.invocation import Invocation, Number, command, json_option, recorded_text, reviewer
 from cli.screen.terminal import Screen, can_ask, shown_name, write
 from cli.search.candidates import names, takes_turns
-from cli.selection.selectors import edits_meant, is_on_disk, path_named, was_recorded
+from cli.selection.selectors import is_on_disk, path_named, was_recorded
 from cli.selection.turn_selection import TurnSelection
 from objstore import MAX_INT, FileChanged, NoSuchName, Unit
 
@@ -118,7 +118,7 @@ def _added(workspace: "Workspace", target: str, text: str, who: str) -> "Comment
 
 def _added_to_turn(workspace: "Workspace", by: TurnSelection, text: str, who: str) -> "CommentView":
     """Record a comment on all that some turns or a session changed."""
-    views = [view for view in edits_meant(workspace, conversation="", file="", by=by) if view.expired is None]
+    views = [view for view in workspace.review.edits(by.group) if view.expired is None]
     units = [Unit(view.seq, hunk) for view in views for hunk in view.telling]
     words = " ".join(map(shown_name, by.words))
     if not units:

@@ -12,7 +12,7 @@ from cli.app.invocation import Invocation, command, json_option
 from cli.screen.progress import Progress, showing_progress
 from cli.screen.terminal import guarded, shown_name, write
 from cli.search.candidates import conversation_option, file_option, files, folders, names, takes_turns
-from cli.selection.selectors import edits_meant, edits_named
+from cli.selection.selectors import edits_named, place_named
 from cli.selection.turn_selection import TurnSelection
 
 if TYPE_CHECKING:
@@ -134,7 +134,10 @@ def _chosen(
         return workspace.history.unexpired()
     if not names or conversation or file or by.is_given:
         with showing_progress(workspace, {"records": "reading"}):
-            meant = edits_meant(workspace, conversation=conversation, file=file, by=by)
+            from objstore import replace
+
+            at = place_named(workspace, file) if file else None
+            meant = workspace.review.edits(replace(by.group, conversation=conversation, file=at))
         seqs += [view.seq for view in meant if as_diffs or view.expired is None]
     return seqs
 

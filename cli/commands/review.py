@@ -12,13 +12,13 @@ from cli.screen.diff_layout import columns_option, in_columns
 from cli.screen.terminal import can_ask
 from cli.search.candidates import conversation_option, file_option, names, takes_turns, takes_unseen
 from cli.selection.member_names import member_named
-from objstore import Unit
+from objstore import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from cli.selection.turn_selection import TurnSelection
-    from objstore import NetFile, PendingGroup, Workspace
+    from objstore import NetFile, Selection, Workspace
 
 __all__ = ["review"]
 
@@ -62,6 +62,7 @@ def review(
     from cli.review_ui.review import Review
     from cli.screen.keyboard import Keyboard
     from cli.selection.elsewhere import Elsewhere
+    from cli.selection.selectors import place_named
     from objstore import Workspace
 
     invocation = Invocation.current()
@@ -77,8 +78,10 @@ def review(
             workspace = opened.enter_context(Workspace.open(elsewhere.root))
         everything = _everything(workspace)
         select = everything
-        if names or by.is_given or conversation or file or unseen:
-            select = _selected(workspace, names, by=by, conversation=conversation, file=file, unseen=unseen)
+        at = place_named(workspace, file) if file else None
+        group = replace(by.group, conversation=conversation, file=at)
+        if names or group.is_group or unseen:
+            select = _selected(workspace, names, group, unseen=unseen)
         keyboard = opened.enter_context(Keyboard())
         if elsewhere is not None:
             RemoteReview(workspace, keyboard, screen, select, everything, elsewhere, turn=turn, is_each=each).run()
@@ -94,53 +97,18 @@ def _everything(workspace: "Workspace") -> "Callable[[Collection[str]], list[Net
 
 
 def _selected(
-    workspace: "Workspace", names: tuple[str, ...], *, by: "TurnSelection", conversation: str, file: str, unseen: bool
+    workspace: "Workspace", names: tuple[str, ...], group: "Selection", *, unseen: bool
 ) -> "Callable[[Collection[str]], list[NetFile]]":
     """Return a function that returns the files with the wanted changes, of all paths or only at some."""
     from cli.selection.net_selection import net_selection, require_recorded
 
     selection = net_selection(workspace, names)
     require_recorded(workspace, selection.paths)
-    wanted = _wanted(workspace, (), by=by, conversation=conversation, file=file)
     seen = workspace.review.seen_changes()  # what is looked at from now on stays in this review
 
     def select(at: "Collection[str]") -> "list[NetFile]":
-        among = None
-        if conversation or file or by.is_given:
-            seqs = [seq for group in workspace.review.status().groups for seq in group.seqs if wanted(group, seq)]
-            views = [workspace.history.edit(seq) for seq in dict.fromkeys(seqs)]
-            among = frozenset(Unit(view.seq, hunk) for view in views for hunk in range(len(view.units)))
+        among = workspace.review.pending_units(group) if group.is_group else None
         found = selection.files(workspace, at, among)
         return workspace.review.unseen(found, seen) if unseen else found
 
     return select
-
-
-def _wanted(
-    workspace: "Workspace", names: tuple[str, ...], *, by: "TurnSelection", conversation: str, file: str
-) -> "Callable[[PendingGroup, int], bool]":
-    from cli.selection.net_selection import net_selection, require_recorded
-    from cli.selection.selectors import path_predicate
-
-    selection = net_selection(workspace, names)
-    require_recorded(workspace, selection.paths)
-    seqs = {unit.seq for unit in selection.units}
-    places = [path_predicate(workspace, typed) for typed in selection.paths.values()]
-    spoken = workspace.history.find_conversation(conversation) if conversation else ""
-    is_there = path_predicate(workspace, file)
-    by.check(workspace)
-
-    def wanted(group: "PendingGroup", seq: int) -> bool:
-        if spoken not in {"", group.conversation}:
-            return False
-        if seq in seqs or not names:
-            is_named = True
-        else:
-            edit = workspace.history.edit(seq).edit
-            is_named = any(place(edit) for place in places)
-        if not is_named or not (file or by.is_given):
-            return is_named
-        view = workspace.history.edit(seq)
-        return (not file or is_there(view.edit)) and by.made(workspace, view)
-
-    return wanted

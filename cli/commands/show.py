@@ -15,7 +15,7 @@ from cli.screen.diff_layout import for_pager, takes_layout
 from cli.screen.terminal import Screen, write
 from cli.search.candidates import names, takes_turns
 from cli.selection.member_names import opened
-from cli.selection.selectors import edits_meant, edits_named
+from cli.selection.selectors import edits_named
 from cli.selection.turn_selection import TurnSelection
 from objstore import UNREADABLE, EditFilter, EditView, Unit
 
@@ -44,7 +44,7 @@ def show(*, names: tuple[str, ...], by: TurnSelection, stat: bool, columns: bool
         chosen = inside or (() if by.is_given else (_newest(workspace),))
         meant = [edit for name in chosen for edit in edits_named(workspace, name)]
         if by.is_given:
-            views = edits_meant(workspace, conversation="", file="", by=by)
+            views = workspace.review.edits(by.group)
             meant += [(view, tuple(Unit(view.seq, hunk) for hunk in range(len(view.units)))) for view in views]
             if not meant:
                 raise click.ClickException(f"No edit is recorded of {' '.join(by.words)}.")

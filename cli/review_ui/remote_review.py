@@ -73,14 +73,12 @@ class RemoteReview(Review):
         return Same.STAY
 
     def _resolved(self, action: Action, shown: Mapping[Unit, Status], *, reason: str = "") -> "DecisionOutcome | None":
-        decided = self._elsewhere.decided()
-        left = {unit: status for unit, status in shown.items() if unit not in decided}
-        units = left or dict(shown)  # if all are decided, the log says by whom
-        self._say(self._elsewhere.decide(action, units, reason))
+        units, words = self._elsewhere.decide(action, shown, reason)
+        self._say(words)
         return Decided(
             action=action,
             number=0,
-            verdicts=tuple((unit, BECOMES[action]) for unit in sorted(units)),
+            verdicts=tuple((unit, BECOMES[action]) for unit in units),
             cascaded=(),
             files=(),
             external=(),

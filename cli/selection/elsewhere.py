@@ -4,20 +4,22 @@ The files are elsewhere, and so is whoever carries the decision out. Until a pul
 decided on counts as decided here.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from cli.app.invocation import reviewer
 from cli.screen.terminal import visible
-from objstore import Action, NoSuchName, Status, Unit, Workspace, replace
+from objstore import Action, NoSuchName, Status, Unit, Workspace, with_units
 
 if TYPE_CHECKING:
     from objstore import EditView, FileSummary, Member, NetFile, Remote, RemoteVerdict
 
 __all__ = ["BECOMES", "Elsewhere", "decided_by", "status_with", "statuses", "verdict_of"]
+
+FileView = TypeVar("FileView", "NetFile", "FileSummary")
 
 BECOMES: Final = {Action.ACCEPT: Status.ACCEPTED, Action.REJECT: Status.REJECTED, Action.RESET: Status.PENDING}
 """The status that a decision gives."""
@@ -74,12 +76,17 @@ class Elsewhere:
                 f"{self.member.name} refused to {each.action.value} {names}, as {each.who} decided: {each.why}"
             )
 
-    def decide(self, action: Action, units: Mapping[Unit, Status], reason: str) -> str:
-        """Decide on hunks, each with the status that was shown; return a sentence. Raises what the log raises."""
+    def decide(self, action: Action, shown: Mapping[Unit, Status], reason: str) -> tuple[list[Unit], str]:
+        """Decide on those of some hunks that are undecided; return these, and a sentence. Raises what the log raises.
+
+        `shown`: the status that each was shown with. If all are decided, the log says by whom.
+        """
+        decided = {} if action is Action.RESET else self.decided()
+        units = {unit: status for unit, status in shown.items() if unit not in decided} or dict(shown)
         with Workspace.open(self.home) as workspace:
             decide = workspace.remote_decisions.decide
             number = decide(self.remote, self.member, action, units, who=reviewer(), reason=reason)
-        return f"Decision {number} asks {self.title} for that; its next `cas pull` carries it out."
+        return sorted(units), f"Decision {number} asks {self.title} for that; its next `cas pull` carries it out."
 
     def undecided_edits(self) -> int:
         """Return how many edits have hunks that are pending, and on which no decision is made; nothing is fetched."""
@@ -92,48 +99,13 @@ class Elsewhere:
                 for view in _existing(mirror, {unit.seq for unit in decided})
             )
 
-    def undecided(self, files: "Iterable[NetFile]") -> "list[NetFile]":
-        """Return files with the changes and hunks that are still undecided."""
+    def undecided(self, files: "Sequence[FileView]") -> "list[FileView]":
+        """Return files with the changes and hunks that are still undecided, and the changes decided with these."""
         decided = self.decided()
-        found = []
+        pending: set[Unit] = set()
         for file in files:
-            kept = [at for at, change in enumerate(file.changes) if not verdict_of(change.units, decided)]
-            places = {old: new for new, old in enumerate(kept)}
-            changes = tuple(
-                replace(
-                    file.changes[at],
-                    shares_with=tuple(places[other] for other in file.changes[at].shares_with if other in places),
-                )
-                for at in kept
-            )
-            left = replace(
-                file,
-                changes=changes,
-                cancelled=tuple(unit for unit in file.cancelled if unit not in decided),
-                kept_on=tuple(unit for unit in file.kept_on if unit not in decided),
-            )
-            if left.changes or left.cancelled or left.kept_on:
-                found.append(left)
-        return found
-
-    def left(self, files: "Iterable[FileSummary]") -> "list[FileSummary]":
-        """Return files with the changes that are still undecided."""
-        decided = self.decided()
-        found = []
-        for file in files:
-            kept = [at for at, change in enumerate(file.changes) if not verdict_of(change.units, decided)]
-            if len(kept) < len(file.changes):
-                places = {old: new for new, old in enumerate(kept)}
-                changes = (
-                    file.changes[at]._replace(
-                        shares_with=tuple(places[other] for other in file.changes[at].shares_with if other in places)
-                    )
-                    for at in kept
-                )
-                file = file._replace(changes=tuple(changes))  # noqa: PLW2901 -- the same file
-            if file.changes:
-                found.append(file)
-        return found
+            pending.update(file.units, file.kept_on)
+        return with_units(files, pending - decided.keys())
 
 
 def _existing(mirror: Workspace, seqs: Iterable[int]) -> "Iterator[EditView]":

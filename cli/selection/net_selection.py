@@ -75,7 +75,7 @@ def net_selection(workspace: "Workspace", names: tuple[str, ...], by: TurnSelect
     A path on disk, or one that was recorded, takes precedence over an edit. Raises NoSuchName, AmbiguousName,
     NoChangeAtLine and PathError.
     """
-    among = by.pending_units(workspace) if by.is_given else None
+    among = workspace.review.pending_units(by.group) if by.is_given else None
     if not names:
         return NetSelection(paths={}, units=frozenset(), among=among)
     from cli.selection.selectors import edits_named, is_place, path_named

@@ -22,14 +22,13 @@ from objstore import (
 )
 
 if TYPE_CHECKING:
-    from objstore import Edit, EditView, NetChange, PathSelection, State, Workspace
+    from objstore import EditView, NetChange, PathSelection, State, Workspace
 
 __all__ = [
     "covers",
     "edit_filter",
     "edits_at_lines",
     "edits_in_range",
-    "edits_meant",
     "edits_named",
     "from_here",
     "is_edit_or_hunk",
@@ -40,7 +39,6 @@ __all__ = [
     "looks_like_state",
     "newest_first",
     "path_named",
-    "path_predicate",
     "paths_named",
     "place_named",
     "places_named",
@@ -127,7 +125,7 @@ def edit_filter(
 ) -> EditFilter:
     """Return the filter for the conditions given ("" and None: not given). Raises NoSuchName, AmbiguousName.
 
-    A filter has one turn and no subagent: of several turns, or of a subagent, `by.made` has to be asked too.
+    A filter has one turn and no subagent: several turns, or a subagent, have to be asked for too.
     """
     by.check(workspace)
     return EditFilter(
@@ -323,44 +321,6 @@ def places_named(
         for path in (paths_named(workspace, spelling) if hidden else [path_named(workspace, spelling)])
     ]
     return workspace.review.places(named)
-
-
-def edits_meant(
-    workspace: "Workspace",
-    *,
-    conversation: str,
-    file: str,
-    by: TurnSelection = ANY_TURN,
-    status: Status | None = None,
-) -> list["EditView"]:
-    """Return the edits of a conversation, at a place ("": any) and `by` turns, a session or a subagent, oldest first.
-
-    `status`: only edits that have it; None: any.
-
-    Raises NoSuchName, AmbiguousName, PathError.
-    """
-    places = places_named(workspace, [file] if file else [])
-    wanted = edit_filter(workspace, conversation=conversation, status=status, by=by)
-    # The filter has looked up a session, and a turn if it is the only one.
-    turns = TurnSelection(turns=by.turns if len(by.turns) > 1 else (), agent=by.agent)
-    return [
-        view
-        for view in workspace.history.edits(replace(wanted, path=places.file))
-        if places.hold(view.edit) and turns.made(workspace, view)
-    ]
-
-
-def path_predicate(workspace: "Workspace", file: str) -> Callable[["Edit"], bool]:
-    """Return a predicate that says whether an edit, also a later one, happened at a place ("": any).
-
-    Raises NoSuchName, PathError.
-    """
-    places = places_named(workspace, [file] if file else [])
-    if not places.file:
-        return places.hold
-    documents = {view.edit.document for view in workspace.history.edits(EditFilter(path=places.file))}
-    path = os.fsencode(places.file)
-    return lambda edit: edit.document in documents or path in {edit.path, edit.source}
 
 
 def _pattern(workspace: "Workspace", spelling: str, path: str) -> str:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from objstore import value
 
 if TYPE_CHECKING:
-    from objstore import EditView, Unit, Workspace
+    from objstore import Selection, Workspace
 
 __all__ = ["ANY_TURN", "TurnSelection"]
 
@@ -43,22 +43,12 @@ class TurnSelection:
             if not any(self.agent in view.agents for view in of_session):
                 raise NoSuchName(self.agent, "agent of a session")
 
-    def pending_units(self, workspace: "Workspace") -> "frozenset[Unit]":
-        """Return the pending units of the edits that are selected. Raises NoSuchName, AmbiguousName."""
+    @property
+    def group(self) -> "Selection":
+        """Return what the core selects by it."""
         from objstore import Selection
 
-        return workspace.review.pending_units(Selection(turns=self.turns, session=self.session, agent=self.agent))
-
-    def made(self, workspace: "Workspace", view: "EditView") -> bool:
-        """Return whether the edit is of one of the turns, of the session and of the subagent."""
-        if self.agent and self.agent not in view.agents:
-            return False
-        if self.turns and not any(map(view.is_of_turn, self.turns)):
-            return False
-        if not self.session:
-            return True
-        session = workspace.sessions.find_session(self.session).number
-        return workspace.sessions.of_edits([view.seq]).get(view.seq) == session
+        return Selection(turns=self.turns, session=self.session, agent=self.agent)
 
 
 ANY_TURN = TurnSelection()

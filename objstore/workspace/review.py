@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         NothingToDo,
     )
     from objstore.model.status_report import Cautions, StatusReport, UnresolvedMarkers
-    from objstore.model.views import Act, Content, DecisionInForce, HistoryEnd, State
+    from objstore.model.views import Act, Content, DecisionInForce, EditView, HistoryEnd, State
     from objstore.review.calls.policies import Policies
     from objstore.review.decisions import DecisionRequest
     from objstore.review.selection.places import NamedPlace, PathSelection
@@ -238,6 +238,13 @@ class Review(Role):
         from objstore.review.selection.units import select
 
         return select(self._journal, action, selection)
+
+    @reads
+    def edits(self, selection: Selection) -> list[EditView]:
+        """Return the edits that the group of a selection names, oldest first. Raises as `select`."""
+        from objstore.review.selection.units import edits_of_group
+
+        return edits_of_group(self._journal, selection)
 
     @reads
     def pending_units(self, selection: Selection) -> frozenset[Unit]:

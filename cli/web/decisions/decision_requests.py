@@ -157,14 +157,11 @@ def _decided_elsewhere(
     server: ServerState, elsewhere: "Elsewhere", request: DecisionRequest, found: Resolved, subject: str
 ) -> Shape:
     """Decide on what another store has, by the log of the bucket, and return the outcome; no file changes here."""
-    decided = elsewhere.decided() if request.action is not Action.RESET else {}
-    left = {unit: status for unit, status in found.shown.items() if unit not in decided}
-    units = left or dict(found.shown)  # if all are decided, the log says by whom
-    words = elsewhere.decide(request.action, units, request.reason)
+    units, words = elsewhere.decide(request.action, found.shown, request.reason)
     server.touch()
     becomes = BECOMES[request.action].value
-    changed = [{"name": str(unit), "status": becomes, "cascaded": False} for unit in sorted(units)]
-    done = f"{decided_words(request.action, subject or shown_units(sorted(units)))}."
+    changed = [{"name": str(unit), "status": becomes, "cascaded": False} for unit in units]
+    done = f"{decided_words(request.action, subject or shown_units(units))}."
     return done_shape(request.action.value, 0, done, changed=changed, notes=[visible(words)])
 
 

@@ -8,7 +8,6 @@ from cli.render.comments import comments_by_change
 from cli.render.edits import awaited_words
 from cli.screen.terminal import shown_name
 from cli.selection.elsewhere import decided_by, verdict_of
-from cli.selection.turn_selection import TurnSelection
 from cli.web.diff_rows.net_rows import CONTEXT, DiffRows, is_whitespace_only
 from cli.web.request_fields import NotThere
 from cli.web.server_state import ServerState, ShownChange
@@ -18,6 +17,7 @@ from objstore import (
     DocumentId,
     NoSuchName,
     PathError,
+    Selection,
     TextForm,
     blob_id,
     change_shape,
@@ -82,7 +82,7 @@ def shown_file(
     """
     # Another file's edits, which are what mostly comes while one reads, leave this one as it is.
     position = workspace.review.position(DocumentId(document))
-    units = TurnSelection(turns=(turn,)).pending_units(workspace) if turn else None
+    units = workspace.review.pending_units(Selection(turns=(turn,))) if turn else None
     asked = (document, units, context)
     known: tuple[object, ShownFile] | None = server.files.get(asked)
     if known is None or position is None or known[0] != position:

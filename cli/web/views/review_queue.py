@@ -59,7 +59,7 @@ def queue_shape(server: ServerState, workspace: "Workspace", version: str) -> Sh
     )
     elsewhere = server.elsewhere
     if elsewhere is not None:
-        files = elsewhere.left(files)
+        files = elsewhere.undecided(files)
     server.note_put_off(len(put_off))
     server.note_places(files)
     server.note_unrecorded(file.document for file in files if file.is_unrecorded)

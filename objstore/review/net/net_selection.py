@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from objstore.storage.index.rows import DocumentPosition
     from objstore.storage.store.object_store import Store
 
-__all__ = ["pending_documents", "selected", "shared_units", "unseen"]
+__all__ = ["pending_documents", "selected", "shared_units", "unseen", "with_units"]
 
 FileView = TypeVar("FileView", NetFile, FileSummary)
 
@@ -40,19 +40,21 @@ def selected(files: Sequence[FileView], paths: Collection[str], units: Collectio
     found = [
         file for file in files if not paths or _is_covered(paths, file.path) or _is_covered(paths, file.path_before)
     ]
-    if units is not None:
-        found = [file for each in found if (file := _with_units(each, frozenset(units))) is not None]
-    return sorted(found, key=_PLACE)
+    return sorted(found if units is None else with_units(found, units), key=_PLACE)
 
 
 def unseen(files: Iterable[FileView], seen: Collection[bytes]) -> list[FileView]:
     """Return the files with changes whose key is not in `seen`, with only these and those decided with them."""
-    found: list[FileView] = []
-    for file in files:
-        units = {unit for change in file.changes if change.key not in seen for unit in change.units}
-        shown = _with_units(file, frozenset(units)) if units else None
-        found += [] if shown is None else [shown]
-    return found
+    files = list(files)
+    return with_units(
+        files, {unit for file in files for change in file.changes if change.key not in seen for unit in change.units}
+    )
+
+
+def with_units(files: Iterable[FileView], units: Collection[Unit]) -> list[FileView]:
+    """Return the files that have any of the units, with only the changes that do, and those decided with them."""
+    wanted = frozenset(units)
+    return [found for file in files if (found := _with_units(file, wanted)) is not None]
 
 
 def shared_units(units: Sequence[tuple[Unit, ...]]) -> list[tuple[int, ...]]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from objstore.storage.index.rows import EditRow
     from objstore.storage.transaction.journal import Journal
 
-__all__ = ["Selected", "Selection", "pending_units", "select"]
+__all__ = ["Selected", "Selection", "edits_of_group", "pending_units", "select"]
 
 
 @value
@@ -90,6 +90,11 @@ def select(journal: Journal, action: Action, selection: Selection) -> Selected:
     NoSuchName, AmbiguousName, EditExpired, PathError, NoChangeAtLine, ChangesGone and NothingSelected.
     """
     return _Selecting(journal=journal, action=action, selection=selection).selected()
+
+
+def edits_of_group(journal: Journal, selection: Selection) -> list[EditView]:
+    """Return the edits that a group names, oldest first. Raises as `select`."""
+    return _Group(journal, selection).views()
 
 
 def pending_units(journal: Journal, selection: Selection) -> frozenset[Unit]:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 from click.core import ParameterSource
 
+from cli.app.member_names import refusal, taken_out
 from cli.screen.progress import Progress
 from cli.screen.terminal import Screen, screen_for
 from objstore import value
 
 if TYPE_CHECKING:
-    from objstore import Surface, Workspace
+    from objstore import Member, Remote, Surface, Workspace
 
 __all__ = [
     "COLOR_CHOICES",
@@ -42,6 +43,7 @@ _SURFACE: Final = "CAS_SURFACE"
 """Variable by which an editor says that a person decides through it: its value is `editor`."""
 
 META: Final = "cli.app.invocation"
+OTHER: Final = "cli.app.invocation.other"
 
 NARROWING: Final = frozenset({"ID", "NAME", "PATH", "TIME"})
 """Metavariables of options that select edits or their owner: an empty value can't be meant there."""
@@ -58,6 +60,7 @@ class Invocation:
     place: str = ""  # value of -C, relative to where the user was; the process has already changed to it
     color: str = "auto"  # auto, always, never
     debug: bool = False
+    other: "tuple[Remote, Member] | None" = None  # the store that names are of, if not this one: `desk/12`
 
     @classmethod
     def of(cls, context: click.Context) -> "Invocation":
@@ -68,6 +71,7 @@ class Invocation:
             place=place if isinstance(place, str) else "",
             color=color if isinstance(color, str) else "auto",
             debug=bool(given.get("debug", False)),
+            other=context.meta.get(OTHER),
         )
 
     @classmethod
@@ -80,6 +84,16 @@ class Invocation:
         return screen_for(self.color)
 
     def workspace(self) -> "Workspace":
+        """Open the workspace, or the mirror of the store that names are of. Raises NotAWorkspace."""
+        if self.other is None:
+            return self.own_workspace()
+        from objstore import Workspace
+
+        with self.own_workspace() as own:
+            mirror = own.remotes.mirror(*self.other)
+        return Workspace.open(mirror)
+
+    def own_workspace(self) -> "Workspace":
         """Open the workspace at or above `-C DIR`, else CAS_WORKSPACE, else the current folder.
 
         Raises NotAWorkspace.
@@ -99,8 +113,9 @@ class Invocation:
         from objstore import CasError
 
         workspace = self.workspace()
-        with suppress(CasError, OSError):
-            workspace.note_git()
+        if self.other is None:
+            with suppress(CasError, OSError):
+                workspace.note_git()
         return workspace
 
     def is_set_by_environment(self) -> bool:
@@ -113,6 +128,10 @@ class Invocation:
         from cli.screen.quoting import typed
 
         return f"cas -C {typed(self.place)}" if self.place else "cas"
+
+    def of_other(self, name: str) -> str:
+        """Return a name, with the store before it if it is one in another store."""
+        return name if self.other is None else f"{self.other[1].name}/{name}"
 
     def start(self) -> str:
         """Return the folder at or above which the workspace is searched.
@@ -223,8 +242,10 @@ class Number(click.IntRange):
 class Command(click.Command):
     """A command of `cas`, with the global options."""
 
-    def __init__(self, *arguments: Any, **settings: Any) -> None:  # noqa: ANN401 -- click's signature, passed on
+    def __init__(self, *arguments: Any, takes_others: bool = False, **settings: Any) -> None:  # noqa: ANN401 -- click's
+        """Make a command. `takes_others`: names may be of other stores, and then it is about the mirror of one."""
         super().__init__(*arguments, **settings)
+        self.takes_others: Final = takes_others
         self.params.extend(global_options())
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -251,12 +272,30 @@ class Command(click.Command):
                 and ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
             ):
                 raise click.BadParameter("it is empty.", ctx, param)
+        other = taken_out(ctx, Invocation.of(ctx).own_workspace)
+        if other is not None and not self.takes_others:
+            raise refusal(ctx, other[1])
+        ctx.meta[OTHER] = other
         return rest
 
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 -- click's signature
+        """Run the command; an error about a name in another store shows it with the store."""
+        other = Invocation.of(ctx).other
+        if other is None:
+            return super().invoke(ctx)
+        from objstore import NoSuchName
 
-def command(name: str, cls: type[Command] = Command) -> Callable[[Callable[..., None]], Command]:
-    """Return a decorator that makes a function the command `name`."""
-    return click.command(name, cls=cls)
+        try:
+            return super().invoke(ctx)
+        except NoSuchName as error:
+            raise NoSuchName(Invocation.of(ctx).of_other(error.spelling), error.kind) from error
+
+
+def command(
+    name: str, cls: type[Command] = Command, *, takes_others: bool = False
+) -> Callable[[Callable[..., None]], Command]:
+    """Return a decorator that makes a function the command `name`. `takes_others`: as of `Command`."""
+    return click.command(name, cls=cls, takes_others=takes_others)
 
 
 def first_sentence(command: click.Command) -> str:

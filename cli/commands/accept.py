@@ -13,7 +13,7 @@ from objstore import (
 __all__ = ["accept"]
 
 
-@command("accept")
+@command("accept", takes_others=True)
 @takes_selection
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
 @takes_check

@@ -9,7 +9,7 @@ import click
 
 from cli.app.invocation import Invocation, command, json_option, reviewer
 from cli.screen.terminal import can_ask, shown_name, write
-from cli.search.candidates import files, names
+from cli.search.candidates import files, named
 
 if TYPE_CHECKING:
     from objstore import Content
@@ -18,7 +18,7 @@ __all__ = ["amend"]
 
 
 @command("amend")
-@click.argument("name", metavar="EDIT", shell_complete=names("edit"))
+@click.argument("name", metavar="EDIT", type=named("edit"))
 @click.option(
     "--from",
     "source",

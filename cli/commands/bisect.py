@@ -17,7 +17,7 @@ from cli.render.edits import edit_diff, edit_header
 from cli.render.prompts import first_line
 from cli.screen.quoting import typed
 from cli.screen.terminal import write
-from cli.search.candidates import names
+from cli.search.candidates import named
 from objstore import (
     Action,
     CasError,
@@ -58,7 +58,7 @@ Item = tuple[Unit, ...]
     "--good",
     metavar="STATE",
     default="",
-    shell_complete=names("edit"),
+    type=named("edit"),
     help="It succeeded then: after edit 12 (12^: before it), turn:3 or session:2, in snapshot:4, or at a time.",
 )
 @click.option("--by", type=click.Choice(["edit", "hunk", "turn"]), default="edit", help="What to name. Default: edit.")

@@ -7,8 +7,7 @@ import click
 
 from cli.app.invocation import Invocation, Number, command, json_option
 from cli.screen.terminal import listed, padded, shown_name, shown_width, write
-from cli.search.candidates import names, takes_turns
-from cli.selection.member_names import opened
+from cli.search.candidates import named, takes_turns
 from cli.selection.selectors import looks_like_state, recorded_named, state_parts
 from cli.selection.turn_selection import TurnSelection
 from objstore import NoSuchName
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["blame"]
 
 
-@command("blame")
-@click.argument("path", metavar="PATH|PATH@EDIT", shell_complete=names("path"))
+@command("blame", takes_others=True)
+@click.argument("path", metavar="PATH|PATH@EDIT", type=named("path"))
 @takes_turns("Only lines")
 @json_option
 def blame(*, path: str, by: TurnSelection, as_json: bool) -> None:
@@ -32,9 +31,9 @@ def blame(*, path: str, by: TurnSelection, as_json: bool) -> None:
     counted from zero.
     """
     invocation = Invocation.current()
-    with opened(invocation, (path,)) as (workspace, inside):
+    with invocation.reviewed_workspace() as workspace:
         own = {view.seq for view in workspace.review.edits(by.group)} if by.is_given else set()
-        name, at = _past(workspace, *inside or [path])
+        name, at = _past(workspace, path)
         commits = workspace.history.commits_of_edits()
         try:
             content, blamed = workspace.history.blame(recorded_named(workspace, name), at)

@@ -8,7 +8,7 @@ from cli.app.invocation import Invocation, command, json_option, reviewer
 from cli.render.outcomes import shown_units
 from cli.render.turns import session_name
 from cli.screen.terminal import shown_name, write
-from cli.search.candidates import names
+from cli.search.candidates import named
 from cli.selection.selectors import edits_named
 from objstore import Action, Decided, EditFilter, Status
 
@@ -19,13 +19,13 @@ __all__ = ["claim"]
 
 
 @command("claim")
-@click.argument("names", metavar="[EDIT]...", nargs=-1, shell_complete=names("edit"))
+@click.argument("names", metavar="[EDIT]...", nargs=-1, type=named("edit"))
 @click.option("--mine", is_flag=True, help="You made the changes: they are accepted.")
 @click.option(
     "--session",
     metavar="N|NAME",
     default="",
-    shell_complete=names("session"),
+    type=named("session"),
     help="This session of an agent made them: they await review with its edits.",
 )
 @click.option("--all", "everything", is_flag=True, help="All pending edits that are unattributed.")

@@ -8,7 +8,7 @@ import click
 
 from cli.app.invocation import Invocation, Number, command, json_option, recorded_text, reviewer
 from cli.screen.terminal import Screen, can_ask, shown_name, write
-from cli.search.candidates import names, takes_turns
+from cli.search.candidates import named, takes_turns
 from cli.selection.selectors import is_on_disk, path_named, was_recorded
 from cli.selection.turn_selection import TurnSelection
 from objstore import MAX_INT, FileChanged, NoSuchName, Unit
@@ -31,7 +31,7 @@ comment_numbers = Number(1, MAX_INT)
 
 
 @command("comment")
-@click.argument("target", metavar="[EDIT|HUNK|PATH[:LINE[-LINE]]]", default="", shell_complete=names("edit", "path"))
+@click.argument("target", metavar="[EDIT|HUNK|PATH[:LINE[-LINE]]]", default="", type=named("edit", "path"))
 @takes_turns("Comment on all edits")
 @click.option("-m", "--message", "text", callback=recorded_text, metavar="TEXT", default="", help="What to say.")
 @click.option("--reply", type=comment_numbers, metavar="NUMBER", help="Answer the comment of this number.")

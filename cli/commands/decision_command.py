@@ -23,8 +23,7 @@ from cli.render.outcomes import (
 from cli.render.status import counted
 from cli.screen.progress import DECIDING, showing_progress
 from cli.screen.terminal import FOR_STDERR, can_ask, write
-from cli.search.candidates import conversation_option, file_option, names, takes_turns
-from cli.selection.member_names import member_named
+from cli.search.candidates import conversation_option, file_option, named, takes_turns
 from cli.selection.turn_selection import TurnSelection
 from cli.selection.unit_selection import UnitSelection, selected, way_back
 from objstore import (
@@ -75,7 +74,7 @@ Function = TypeVar("Function", bound=Callable[..., object])
 def takes_selection(function: Function) -> Function:
     """Give a command the parameters that name edits, combined into one argument `selection`."""
 
-    @click.argument("names", metavar="[PATH|EDIT|HUNK|PATH:LINE]...", nargs=-1, shell_complete=names("edit", "path"))
+    @click.argument("names", metavar="[PATH|EDIT|HUNK|PATH:LINE]...", nargs=-1, type=named("edit", "path"))
     @takes_turns("The edits")
     @conversation_option("The edits of this conversation.")
     @file_option("The edits of this file, in a folder, or of a pattern.")
@@ -190,12 +189,11 @@ class DecisionCommand:
 
         `asks`: at a terminal, confirm one of more than a screenful. `is_sure`: confirm nothing.
         """
+        if self.invocation.other is not None:
+            self._decide_elsewhere(action, selection, self.invocation.other, way_out, reason=reason)
+            return
         selection.check()
         with self.invocation.reviewed_workspace() as workspace:
-            elsewhere = member_named(workspace, selection.names)
-            if elsewhere is not None:
-                self._decide_elsewhere(workspace, action, selection, elsewhere, way_out, reason=reason)
-                return
             # Before the decision: the current folder may become empty by it and be removed.
             found = selected(workspace, action, selection)
             if way_out.takes_users:
@@ -206,10 +204,9 @@ class DecisionCommand:
 
     def _decide_elsewhere(
         self,
-        workspace: "Workspace",
         action: Action,
         selection: UnitSelection,
-        elsewhere: "tuple[Remote, Member, tuple[str, ...]]",
+        other: "tuple[Remote, Member]",
         way_out: WayOut,
         *,
         reason: str,
@@ -217,15 +214,15 @@ class DecisionCommand:
         """Decide on what another store has, by the log of the bucket: the store with the files carries it out."""
         from cli.render.net_diff import MOST_UNITS
         from cli.selection.elsewhere import BECOMES
-        from objstore import Workspace, json_line
+        from objstore import json_line
 
-        remote, member, names = elsewhere
+        remote, member = other
         if way_out or way_out.takes_users or self.check or self.on_external is not None:
             raise click.UsageError(f"How a conflict is solved is decided where the files are: by {member.name}.")
-        if not names and not selection.is_group:
+        if not selection.names and not selection.is_group:
             raise click.UsageError(f"Name edits or hunks of {member.name}, such as {member.name}/12:2.")
-        with Workspace.open(workspace.remotes.mirror(remote, member)) as mirror:
-            found = selected(mirror, action, replace(selection, names=names))
+        with self.invocation.workspace() as mirror:
+            found = selected(mirror, action, selection)
         units = {unit: status for unit, status in found.units.items() if status is not BECOMES[action]}
         if not units:
             write([self.invocation.screen().line(f"Nothing to do: already {RESULTS[action]}.")])
@@ -236,8 +233,9 @@ class DecisionCommand:
         shown = ", ".join(f"{member.name}/{unit}" for unit in named[:MOST_UNITS]) + rest
         number = 0
         if not self.dry_run:
-            decide = workspace.remote_decisions.decide
-            number = decide(remote, member, action, units, who=reviewer(), reason=reason)
+            with self.invocation.own_workspace() as workspace:
+                decide = workspace.remote_decisions.decide
+                number = decide(remote, member, action, units, who=reviewer(), reason=reason)
         if self.as_json:
             names_of = [str(unit) for unit in sorted(units)]
             shape: dict[str, Json] = {"store": member.name, "action": action.value, "units": [*names_of]}

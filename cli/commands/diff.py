@@ -13,8 +13,7 @@ from cli.render.status import counted
 from cli.screen.diff_layout import for_pager, takes_layout
 from cli.screen.progress import REPLAYING, showing_progress
 from cli.screen.terminal import Screen, write
-from cli.search.candidates import names, takes_turns, takes_unseen
-from cli.selection.member_names import opened
+from cli.search.candidates import named, takes_turns, takes_unseen
 from cli.selection.turn_selection import TurnSelection
 
 if TYPE_CHECKING:
@@ -33,8 +32,8 @@ class Layout(Enum):
     JSON = auto()
 
 
-@command("diff")
-@click.argument("names", metavar="[PATH|EDIT|HUNK]... | A B", nargs=-1, shell_complete=names("path"))
+@command("diff", takes_others=True)
+@click.argument("names", metavar="[PATH|EDIT|HUNK]... | A B", nargs=-1, type=named("path"))
 @takes_turns("Only changes")
 @click.option("--unrecorded", is_flag=True, help="Show what changed outside and is not recorded yet.")
 @takes_unseen
@@ -62,21 +61,21 @@ def diff(
     if unseen and unrecorded:
         raise click.UsageError("--unseen and --unrecorded exclude each other.")
     layout = Layout.JSON if as_json else Layout.STAT if stat else Layout.DIFF
-    with opened(invocation, names) as (workspace, inside):
-        if by.is_given and (unrecorded or _names_states(workspace, inside)):
+    with invocation.reviewed_workspace() as workspace:
+        if by.is_given and (unrecorded or _names_states(workspace, names)):
             raise click.UsageError(
                 "--turn and --session select what is pending: no other state, and nothing unrecorded."
             )
-        if not unrecorded and _names_states(workspace, inside):
-            if len(inside) != 2:  # noqa: PLR2004 -- from and to
-                raise click.UsageError(f"`cas diff` compares two states, as in `cas diff {_two_states(inside)}`.")
+        if not unrecorded and _names_states(workspace, names):
+            if len(names) != 2:  # noqa: PLR2004 -- from and to
+                raise click.UsageError(f"`cas diff` compares two states, as in `cas diff {_two_states(names)}`.")
             if unseen:
                 raise click.UsageError("--unseen is about what is pending, and not about two states.")
-            _write_states(workspace, inside, layout, screen)
+            _write_states(workspace, names, layout, screen)
         elif unrecorded:
-            _write_unrecorded(workspace, inside, layout, screen)
+            _write_unrecorded(workspace, names, layout, screen)
         else:
-            _write_net(workspace, inside, by, layout, screen, only_unseen=unseen)
+            _write_net(workspace, names, by, layout, screen, only_unseen=unseen)
 
 
 def _names_states(workspace: "Workspace", names: tuple[str, ...]) -> bool:

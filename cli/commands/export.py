@@ -11,7 +11,7 @@ import click
 from cli.app.invocation import Invocation, command, json_option
 from cli.screen.progress import Progress, showing_progress
 from cli.screen.terminal import guarded, shown_name, write
-from cli.search.candidates import conversation_option, file_option, files, folders, names, takes_turns
+from cli.search.candidates import conversation_option, file_option, files, folders, named, takes_turns
 from cli.selection.selectors import edits_named, place_named
 from cli.selection.turn_selection import TurnSelection
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["export"]
 
 
-@command("export")
-@click.argument("names", metavar="[EDIT|CONVERSATION]...", nargs=-1, shell_complete=names("edit", "conversation"))
+@command("export", takes_others=True)
+@click.argument("names", metavar="[EDIT|CONVERSATION]...", nargs=-1, type=named("edit", "conversation"))
 @click.option("--patch", is_flag=True, help="Write the live edits as a series of patches, for git am and patch.")
 @click.option(
     "--bundle",

@@ -14,10 +14,9 @@ from cli.render.rows import Rows
 from cli.render.unreadable import ReadErrors
 from cli.screen.diff_layout import for_pager, takes_layout
 from cli.screen.terminal import Screen, write
-from cli.search.candidates import conversation_option, file_option, moments, names, takes_turns
+from cli.search.candidates import conversation_option, file_option, moments, named, names, takes_turns
 from cli.search.edit_list import EditConditions, accepted_by, lineage_at, matching, tool_named
 from cli.search.pickaxe import Pickaxe
-from cli.selection.member_names import opened
 from cli.selection.selectors import edit_filter, places_named
 from cli.selection.turn_selection import TurnSelection
 from objstore import MAX_INT, EditFilter, EditView, GitEvent, NoSuchName, Origin, Status, replace
@@ -83,8 +82,8 @@ def moment_named(spelling: str, *, end: bool = False) -> int:
     return moment
 
 
-@command("log", cls=_Log)
-@click.argument("paths", metavar="[PATH]...", nargs=-1, shell_complete=names("path"))
+@command("log", cls=_Log, takes_others=True)
+@click.argument("paths", metavar="[PATH]...", nargs=-1, type=named("path"))
 @click.option("--turns", "group", flag_value="turns", help="List the turns instead of their edits.")
 @click.option("--sessions", "group", flag_value="sessions", help="List the sessions instead of their edits.")
 @takes_turns("Only edits")
@@ -137,25 +136,16 @@ def log(  # noqa: PLR0913 -- each is an option of the command
     """
     places = (*paths, file) if file else paths
     if group is not None:
-        elsewhere = tuple(each for each in places if each.endswith("/") and not os.path.lexists(each))
-        conditions = [
-            *(each for each in places if each not in elsewhere),
-            conversation,
-            by.agent,
-            tool,
-            status or "",
-            commit,
-            text or "",
-        ]
+        conditions = [*places, conversation, by.agent, tool, status or "", commit, text or ""]
         _refuse_with_turns(group, conditions, is_shown_otherwise=follow or patch or stat or bool(columns))
-        _list_turns(group, elsewhere, by, since, until, number, reverse=reverse, as_json=as_json)
+        _list_turns(group, by, since, until, number, reverse=reverse, as_json=as_json)
         return
     _refuse_combinations(places, text, follow=follow, patch=patch, as_json=as_json)
     invocation = Invocation.current()
     read_errors = ReadErrors()
     from cli.screen.progress import Progress
 
-    with opened(invocation, places) as (workspace, places), Progress({"edits": "searching"}) as progress:
+    with invocation.reviewed_workspace() as workspace, Progress({"edits": "searching"}) as progress:
         found = places_named(workspace, places, hidden=not follow)
         if follow and not found.file:
             raise NoSuchName(places[0], "recorded file")  # it is a folder, or a pattern
@@ -226,7 +216,6 @@ def _refuse_with_turns(group: str, conditions: Iterable[str], *, is_shown_otherw
 
 def _list_turns(
     group: str,
-    places: tuple[str, ...],
     by: TurnSelection,
     since: int | None,
     until: int | None,
@@ -235,13 +224,11 @@ def _list_turns(
     reverse: bool,
     as_json: bool,
 ) -> None:
-    """List turns or sessions, newest first: of another store if `places` name one. Raises NoSuchName, AmbiguousName."""
+    """List turns or sessions, newest first. Raises NoSuchName, AmbiguousName."""
     from cli.render.turns import TurnRows
 
     invocation = Invocation.current()
-    with opened(invocation, places) as (workspace, inside):
-        if inside:
-            raise NoSuchName(inside[0], "store")
+    with invocation.reviewed_workspace() as workspace:
         by.check(workspace)
         session = workspace.sessions.find_session(by.session).number if by.session else None
         turns = [turn for turn in workspace.sessions.turns(session) if not by.turns or turn.number in by.turns]

@@ -7,7 +7,7 @@ import click
 
 from cli.app.invocation import Invocation, command, json_option
 from cli.screen.terminal import Screen, shown_name, shown_width, width_of_terminal, write
-from cli.search.candidates import names
+from cli.search.candidates import named
 from cli.selection.selectors import covers, looks_like_state, paths_named, state_parts
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ LONGEST_NUMBER: Final = 18
 """Digits of an edit's number: more than any store has."""
 
 
-@command("ls")
-@click.argument("name", metavar="[PATH][@EDIT|@TIME]", shell_complete=names("path"), default="")
+@command("ls", takes_others=True)
+@click.argument("name", metavar="[PATH][@EDIT|@TIME]", type=named("path"), default="")
 @json_option
 def listing(*, name: str, as_json: bool) -> None:
     """List the recorded files, or those at or below PATH.

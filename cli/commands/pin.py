@@ -6,7 +6,7 @@ import click
 
 from cli.app.invocation import Invocation, Number, command_group, json_option, recorded_text, reviewer
 from cli.screen.terminal import Screen, shown_name, write
-from cli.search.candidates import names
+from cli.search.candidates import named, names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +42,7 @@ def listing(*, as_json: bool) -> None:
     "names",
     metavar="EDIT|CONVERSATION|STATE...",
     nargs=-1,
-    shell_complete=names("edit", "conversation", "path"),
+    type=named("edit", "conversation", "path"),
     required=True,
 )
 @click.option("--title", callback=recorded_text, metavar="TEXT", default="", help="Why it is kept.")

@@ -8,7 +8,7 @@ import click
 from cli.app.invocation import Invocation, command, json_option, reviewer
 from cli.screen.progress import Progress
 from cli.screen.terminal import FOR_STDERR, Screen, can_ask, shown_name, write
-from cli.search.candidates import names
+from cli.search.candidates import named
 from cli.selection.selectors import from_here, looks_like_state, path_named, state_named, state_parts, was_recorded
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class _Target(NamedTuple):
 
 
 @command("purge")
-@click.argument("names", metavar="PATH|STATE...", nargs=-1, shell_complete=names("path"), required=True)
+@click.argument("names", metavar="PATH|STATE...", nargs=-1, type=named("path"), required=True)
 @click.option("-n", "--dry-run", is_flag=True, help="Show what would be purged; change nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Don't ask, and purge pending and pinned edits too.")
 @click.option("--past", is_flag=True, help="Only past states of PATH: keep the current one, and go on recording it.")

@@ -9,7 +9,7 @@ import click
 from cli.app.invocation import Invocation, agent_option, command, json_option, recorded_text, reviewer
 from cli.screen.progress import LOOKING, showing_progress
 from cli.screen.terminal import Screen, write
-from cli.search.candidates import conversation_option, names
+from cli.search.candidates import conversation_option, named
 
 if TYPE_CHECKING:
     from objstore import Recorded, Workspace
@@ -18,7 +18,7 @@ __all__ = ["record"]
 
 
 @command("record")
-@click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=names("path"))
+@click.argument("paths", nargs=-1, metavar="[PATH]...", type=named("path"))
 @conversation_option("Conversation to record the edits under.", callback=recorded_text)
 @click.option("--note", callback=recorded_text, default="", metavar="TEXT", help="Note to record with the edits.")
 @agent_option

@@ -17,7 +17,7 @@ __all__ = ["KEEP_LINES_HELP", "reject"]
 KEEP_LINES_HELP: Final = "Keep a file that they created if others added lines to it, with these lines alone."
 
 
-@command("reject")
+@command("reject", takes_others=True)
 @takes_selection
 @click.option(
     "-m",

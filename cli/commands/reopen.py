@@ -12,7 +12,7 @@ from objstore import (
 __all__ = ["reopen"]
 
 
-@command("reopen")
+@command("reopen", takes_others=True)
 @takes_selection
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
 @takes_decision_options

@@ -7,7 +7,7 @@ import click
 
 from cli.app.invocation import Invocation, command, json_option, reviewer
 from cli.screen.terminal import shown_name, write
-from cli.search.candidates import names
+from cli.search.candidates import named
 from cli.selection.selectors import recorded_named, state_named
 from objstore import NoSuchName
 
@@ -19,7 +19,7 @@ __all__ = ["restore"]
 
 
 @command("restore")
-@click.argument("name", metavar="PATH@EDIT", shell_complete=names("path"))
+@click.argument("name", metavar="PATH@EDIT", type=named("path"))
 @click.option("-n", "--dry-run", is_flag=True, help="Show exactly what would change on disk; change nothing.")
 @json_option
 def restore(*, name: str, dry_run: bool, as_json: bool) -> None:

@@ -10,8 +10,7 @@ import click
 from cli.app.invocation import Invocation, command
 from cli.screen.diff_layout import columns_option, in_columns
 from cli.screen.terminal import can_ask
-from cli.search.candidates import conversation_option, file_option, names, takes_turns, takes_unseen
-from cli.selection.member_names import member_named
+from cli.search.candidates import conversation_option, file_option, named, takes_turns, takes_unseen
 from objstore import replace
 
 if TYPE_CHECKING:
@@ -23,12 +22,12 @@ if TYPE_CHECKING:
 __all__ = ["review"]
 
 
-@command("review")
+@command("review", takes_others=True)
 @click.argument(
     "names",
     metavar="[PATH|EDIT|HUNK|CONVERSATION|STORE/]...",
     nargs=-1,
-    shell_complete=names("path", "edit", "conversation"),
+    type=named("path", "edit", "conversation"),
 )
 @takes_turns("Only changes")
 @conversation_option("Only changes by edits of this conversation.")
@@ -63,19 +62,16 @@ def review(
     from cli.screen.keyboard import Keyboard
     from cli.selection.elsewhere import Elsewhere
     from cli.selection.selectors import place_named
-    from objstore import Workspace
 
     invocation = Invocation.current()
     screen = in_columns(invocation.screen(), columns)
     turn = by.turns[0] if len(by.turns) == 1 else 0
     with ExitStack() as opened:
-        workspace = opened.enter_context(invocation.reviewed_workspace())
-        there = member_named(workspace, names) if names else None
         elsewhere = None
-        if there is not None:
-            remote, member, names = there
-            elsewhere = Elsewhere(workspace, remote, member)
-            workspace = opened.enter_context(Workspace.open(elsewhere.root))
+        if invocation.other is not None:
+            with invocation.own_workspace() as own:
+                elsewhere = Elsewhere(own, *invocation.other)
+        workspace = opened.enter_context(invocation.reviewed_workspace())
         everything = _everything(workspace)
         select = everything
         at = place_named(workspace, file) if file else None

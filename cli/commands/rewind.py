@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from cli.app.invocation import Number, command, recorded_text, reviewer
+from cli.app.invocation import command, recorded_text, reviewer
+from cli.app.member_names import NumberName
 from cli.commands.check import takes_check
 from cli.commands.decision_command import DecisionCommand, WayOut, takes_decision_options
 from cli.commands.reject import KEEP_LINES_HELP
@@ -15,7 +16,7 @@ from cli.render.status import counted
 from cli.render.turns import TurnRows, session_name
 from cli.screen.progress import DECIDING, showing_progress
 from cli.screen.terminal import can_ask, shown_name, write
-from cli.search.candidates import names
+from cli.search.candidates import named, names
 from cli.selection.unit_selection import UnitSelection
 from objstore import (
     MAX_INT,
@@ -46,12 +47,12 @@ _SHOWN: Final = 20
 
 
 @command("rewind")
-@click.argument("turn", metavar="[TURN]", type=Number(1, MAX_INT), required=False, shell_complete=names("turn"))
+@click.argument("turn", metavar="[TURN]", type=NumberName(1, MAX_INT, names("turn")), required=False)
 @click.option(
     "--session",
     metavar="N|NAME",
     default="",
-    shell_complete=names("session"),
+    type=named("session"),
     help="List the turns of this session. Default: the one that worked last.",
 )
 @click.option(

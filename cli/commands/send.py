@@ -7,6 +7,7 @@ import click
 
 from cli.app.invocation import Invocation, command, json_option, reviewer
 from cli.screen.terminal import Screen, write
+from cli.search.candidates import named
 
 if TYPE_CHECKING:
     from objstore import CommentView, Workspace
@@ -18,7 +19,7 @@ __all__ = ["send"]
 
 @command("send")
 @click.argument("numbers", metavar="[NUMBER]...", nargs=-1, type=comment_numbers)
-@click.option("--session", default="", metavar="NAME", help="Send the comments to this session.")
+@click.option("--session", default="", metavar="NAME", type=named("session"), help="Send the comments to this session.")
 @click.option("--any", "to_any", is_flag=True, help="Send the comments to whichever agent works next.")
 @json_option
 def send(*, numbers: tuple[int, ...], session: str, to_any: bool, as_json: bool) -> None:

@@ -13,8 +13,7 @@ from cli.render.edits import edit_diff, edit_header
 from cli.render.unreadable import ReadErrors
 from cli.screen.diff_layout import for_pager, takes_layout
 from cli.screen.terminal import Screen, write
-from cli.search.candidates import names, takes_turns
-from cli.selection.member_names import opened
+from cli.search.candidates import named, takes_turns
 from cli.selection.selectors import edits_named
 from cli.selection.turn_selection import TurnSelection
 from objstore import UNREADABLE, EditFilter, EditView, Unit
@@ -26,10 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["diff_text", "show", "stat_text"]
 
 
-@command("show")
-@click.argument(
-    "names", metavar="[EDIT|HUNK|PATH:LINE|CONVERSATION]...", nargs=-1, shell_complete=names("edit", "conversation")
-)
+@command("show", takes_others=True)
+@click.argument("names", metavar="[EDIT|HUNK|PATH:LINE|CONVERSATION]...", nargs=-1, type=named("edit", "conversation"))
 @takes_turns("The edits")
 @takes_layout
 @json_option
@@ -40,8 +37,8 @@ def show(*, names: tuple[str, ...], by: TurnSelection, stat: bool, columns: bool
     """
     invocation = Invocation.current()
     read_errors = ReadErrors()
-    with opened(invocation, names) as (workspace, inside):
-        chosen = inside or (() if by.is_given else (_newest(workspace),))
+    with invocation.reviewed_workspace() as workspace:
+        chosen = names or (() if by.is_given else (_newest(workspace),))
         meant = [edit for name in chosen for edit in edits_named(workspace, name)]
         if by.is_given:
             views = workspace.review.edits(by.group)

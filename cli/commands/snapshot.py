@@ -11,7 +11,7 @@ from cli.app.invocation import Invocation, Number, command_group, json_option, r
 from cli.render.unreadable import ReadErrors
 from cli.screen.progress import LOOKING, showing_progress
 from cli.screen.terminal import Screen, shown_name, write
-from cli.search.candidates import folders, names
+from cli.search.candidates import folders, named, names
 
 if TYPE_CHECKING:
     from objstore import PathState, RestoreResult, SkippedPath, SnapshotChange, SnapshotResult, SnapshotView, Workspace
@@ -88,8 +88,8 @@ def show(*, number: int, as_json: bool) -> None:
 
 @snapshot.command("diff")
 @click.argument("number", type=Number(min=1), shell_complete=names("snapshot"))
-@click.argument("other", required=False, shell_complete=names("snapshot"))
-@click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=names("path"))
+@click.argument("other", required=False, type=named("snapshot"))
+@click.argument("paths", nargs=-1, metavar="[PATH]...", type=named("path"))
 @click.option("-p", "--patch", is_flag=True, help="Show the diff of each file.")
 @json_option
 def diff(*, number: int, other: str | None, paths: tuple[str, ...], patch: bool, as_json: bool) -> None:
@@ -125,7 +125,7 @@ def diff(*, number: int, other: str | None, paths: tuple[str, ...], patch: bool,
 
 @snapshot.command("restore")
 @click.argument("number", type=Number(min=1), shell_complete=names("snapshot"))
-@click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=names("path"))
+@click.argument("paths", nargs=-1, metavar="[PATH]...", type=named("path"))
 @click.option("-n", "--dry-run", is_flag=True, help="Show what would change; change nothing.")
 @json_option
 def restore(*, number: int, paths: tuple[str, ...], dry_run: bool, as_json: bool) -> None:

@@ -8,7 +8,7 @@ import click
 from cli.app.invocation import Invocation, command, json_option
 from cli.render.status import counted
 from cli.screen.terminal import Screen, shown_name, write
-from cli.search.candidates import names
+from cli.search.candidates import named
 from objstore import date_of
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ MINUTES: Final = {"minute": 1, "10 minutes": 10, "hour": 60, "6 hours": 360, "da
 HEIGHTS: Final = " ▁▂▃▄▅▆▇█"
 
 
-@command("stats")
+@command("stats", takes_others=True)
 @click.option("--svg", "folder", metavar="PATH", help="Write plots into the folder PATH, and create it if need be.")
-@click.option("--file", "path", metavar="PATH", shell_complete=names("path"), help="With --svg: also plot this file.")
+@click.option("--file", "path", metavar="PATH", type=named("path"), help="With --svg: also plot this file.")
 @click.option("--force", is_flag=True, help="With --svg: replace files that are not plots.")
 @json_option
 def stats(*, folder: str | None, path: str | None, force: bool, as_json: bool) -> None:

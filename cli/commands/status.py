@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["status"]
 
 
-@command("status")
+@command("status", takes_others=True)
 @takes_turns("List the edits")
 @conversation_option("List the edits of this conversation.")
 @file_option("List the edits of the files that were ever at PATH.")

@@ -10,7 +10,7 @@ from cli.app.invocation import Command, Invocation, command, reviewer
 from cli.render.outcomes import conflict_text
 from cli.screen.progress import DECIDING, showing_progress
 from cli.screen.terminal import FOR_STDERR, shown_name
-from cli.search.candidates import names, takes_turns
+from cli.search.candidates import named, takes_turns
 from cli.selection.turn_selection import TurnSelection
 from cli.selection.unit_selection import UnitSelection, selected
 from objstore import Action, Conflicted, Decided, NothingToDo, OnExternal, Selection, Status, value
@@ -36,11 +36,11 @@ class RunningCommand(Command):
 
 @command("try", cls=RunningCommand)
 @click.option(
-    "--reject", "rejected", metavar="NAME", multiple=True, shell_complete=names("edit", "path"),
+    "--reject", "rejected", metavar="NAME", multiple=True, type=named("edit", "path"),
     help="As if you rejected this: a PATH, an edit (12), a hunk (12:2) or a line (PATH:7); may be repeated.",
 )  # fmt: skip
 @click.option(
-    "--accept", "accepted", metavar="NAME", multiple=True, shell_complete=names("edit", "path"),
+    "--accept", "accepted", metavar="NAME", multiple=True, type=named("edit", "path"),
     help="As if you accepted this, so that a rejected edit is there again; may be repeated.",
 )  # fmt: skip
 @click.option("--accepted", "without_pending", is_flag=True, help="As if you rejected all that is pending.")

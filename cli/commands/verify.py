@@ -7,7 +7,7 @@ import click
 from cli.app.invocation import Invocation, command, json_option
 from cli.screen.progress import Progress
 from cli.screen.terminal import shown_name, write
-from cli.search.candidates import names
+from cli.search.candidates import named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,8 +19,8 @@ from cli.commands.plumbing import json_row
 __all__ = ["verify"]
 
 
-@command("verify")
-@click.argument("names", metavar="[STATE...]", nargs=-1, shell_complete=names("path"))
+@command("verify", takes_others=True)
+@click.argument("names", metavar="[STATE...]", nargs=-1, type=named("path"))
 @click.option("--all", "everything", is_flag=True, help="Verify every blob of the store.")
 @json_option
 def verify(*, names: tuple[str, ...], everything: bool, as_json: bool) -> None:

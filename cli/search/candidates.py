@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 import click
 
-from cli.app.invocation import Invocation, Number
+from cli.app.invocation import Command, Invocation
+from cli.app.member_names import Name, NumberName, member_named
 from cli.selection.turn_selection import TurnSelection
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ __all__ = [
     "files",
     "folders",
     "moments",
+    "named",
     "names",
     "setting_values",
     "settings",
@@ -55,7 +57,7 @@ _MOMENTS: Final = {"today": "since midnight", "yesterday": "the day before", "1h
 
 
 def names(*kinds: str) -> Completer:
-    """Return a completer for names in the store.
+    """Return a completer for names in the store, and in other stores where the command takes these.
 
     Kinds: edit, conversation, path, snapshot, pin, tool, agent, turn, session.
     """
@@ -72,9 +74,19 @@ def names(*kinds: str) -> Completer:
                 if isinstance(parameter, click.Argument) and not word.startswith("-"):
                     of_kind = _unlike_options(of_kind, is_path=kind == "path")
                 found += islice(of_kind, _LIMIT)
-        return _items(found)
+        is_name = isinstance(parameter.type, Name | NumberName)
+        is_of_others = is_name and isinstance(context.command, Command) and context.command.takes_others
+        return [*(_of_others(context, kinds, word) if is_of_others else []), *_items(found)]
 
     return offered
+
+
+def named(*kinds: str) -> Name:
+    """Return the type of a name in the store, or, if the command takes that, in another one (`desk/12`).
+
+    `kinds`: as of `names`.
+    """
+    return Name(names(*kinds))
 
 
 def conversation_option(says: str, callback: Callback | None = None) -> Callable[[FunctionT], FunctionT]:
@@ -85,6 +97,7 @@ def conversation_option(says: str, callback: Callback | None = None) -> Callable
         "conversation",
         metavar="ID",
         default="",
+        type=named("conversation") if callback is None else None,
         shell_complete=names("conversation"),
         callback=callback,
         help=says,
@@ -93,7 +106,7 @@ def conversation_option(says: str, callback: Callback | None = None) -> Callable
 
 def file_option(says: str) -> Callable[[FunctionT], FunctionT]:
     """Return the option `--file` with its help; its value is a path ("": not given)."""
-    return click.option("--file", metavar="PATH", default="", shell_complete=names("path"), help=says)
+    return click.option("--file", metavar="PATH", default="", type=named("path"), help=says)
 
 
 def takes_unseen(function: FunctionT) -> FunctionT:
@@ -113,16 +126,15 @@ def takes_turns(says: str) -> Callable[[FunctionT], FunctionT]:
             "--turn",
             "turns",
             metavar="N",
-            type=Number(1, _MOST_TURNS),
+            type=NumberName(1, _MOST_TURNS, names("turn")),
             multiple=True,
-            shell_complete=names("turn"),
             help=f"{says} of turn N (`cas log --turns` lists them); may be repeated.",
         )
         @click.option(
             "--session",
             metavar="N|NAME",
             default="",
-            shell_complete=names("session"),
+            type=named("session"),
             help=f"{says} of this session (`cas log --sessions` lists them).",
         )
         @click.option(
@@ -185,6 +197,25 @@ def _items(found: Iterable[tuple[str, str]]) -> "list[CompletionItem]":
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(name, help=about or None) for name, about in found]
+
+
+def _of_others(context: click.Context, kinds: tuple[str, ...], word: str) -> "list[CompletionItem]":
+    """Return the other stores whose names begin with a word, or the names in the store that it names."""
+    from objstore import Workspace
+
+    with Workspace.find(Invocation.of(context).start()) as workspace:
+        if not workspace.has_remotes:
+            return []
+        named = member_named(workspace, word)
+        if named is None:
+            stores = (member.name for _, state in workspace.remotes.all() for member in state.members.values())
+            return _items((f"{store}/", "another store") for store in stores if f"{store}/".startswith(word))
+        remote, member, rest = named
+        mirror = workspace.remotes.mirror(remote, member)
+    start = word.removesuffix(rest)
+    with Workspace.open(mirror) as there:
+        found = [each for kind in kinds for each in islice(_found(there, kind, rest), _LIMIT)]
+    return _items((f"{start}{name}", about) for name, about in found)
 
 
 def _found(workspace: "Workspace", kind: str, word: str) -> Iterator[tuple[str, str]]:

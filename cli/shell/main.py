@@ -384,12 +384,13 @@ def _suggestion(error: Exception, asked: Invocation | None) -> list[str]:
         error = error.__cause__
     if asked is None or not isinstance(error, NoSuchName | FileMissing | PermissionRefused):
         return []
+    sentence = ""
     try:
         if isinstance(error, PermissionRefused):
             from cli.app.error_hints import permission_advice
 
             sentence = permission_advice(error, asked.start())
-        else:
+        elif asked.other is None:  # else it is about another store, of which names here say nothing
             from cli.search.did_you_mean import name_meant
 
             sentence = name_meant(error, asked.start(), asked.program)

@@ -1,9 +1,16 @@
 """`NAME/` before an edit, a hunk or nothing means another store, and a file of that name is still a file."""
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
+from click.shell_completion import ShellComplete
 
+from cli.app.invocation import Command
+from cli.app.member_names import Name, NumberName
+from cli.shell.main import cas, main
 from objstore import TurnInfo
 from tests.support.command_runner import CommandRunner
 
@@ -17,7 +24,7 @@ def lap(tmp_path: Path) -> CommandRunner:
         runners.append(CommandRunner(tmp_path / name))
     desk, lap = runners
     turn = TurnInfo(session="run", began=1, prompt="Write a")
-    desk.call(lambda call: call.write("a.txt", b"one\ntwo\n"), turn=turn)
+    desk.call(lambda call: call.write("a.txt", b"one\ntwo\n"), conversation="talk", turn=turn)
     for runner in runners:
         runner.done("remote", "add", "team", f"file://{tmp_path}/bucket")
         runner.done("push")
@@ -37,7 +44,7 @@ def test_names_of_another_store_are_looked_up_there(lap: CommandRunner) -> None:
     assert "Write a" in lap.done("blame", "desk/a.txt").text
     assert "two" in lap.done("blame", "team/desk/a.txt@1").text
     assert "'desk/b.txt'" in lap.cas("blame", "desk/b.txt").said
-    assert lap.cas("cat", "desk/").status == lap.cas("blame", "desk/").status == 1
+    assert lap.cas("cat", "desk/").status == lap.cas("blame", "desk/").status == 2
     assert lap.cas("log").out == b""
 
 
@@ -92,6 +99,109 @@ def test_dry_runs_say_what_would_be_done_and_do_nothing(lap: CommandRunner, tmp_
     assert removed["removed"] > 0
 
 
+def named_by(group: click.Group, *path: str) -> Iterator[tuple[tuple[str, ...], Command, click.Parameter]]:
+    """Yield each parameter of each command below `group` that names an edit, a turn, a session or a file."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from named_by(command, *path, name)
+        elif isinstance(command, Command):
+            for parameter in command.params:
+                if isinstance(parameter.type, Name | NumberName):
+                    yield (*path, name), command, parameter
+
+
+BESIDES = {
+    "accept": ("--dry-run",),
+    "amend": ("--from", "a.txt"),
+    "bisect": ("true",),
+    "claim": ("--mine",),
+    "comment": ("--message", "Why?"),
+    "export": ("--patch",),
+    "reject": ("--dry-run",),
+    "reopen": ("--dry-run",),
+    "stats": ("--svg", "plots"),
+    "try": ("true",),
+}
+"""What a command needs besides a name."""
+
+
+def line_naming(path: tuple[str, ...], parameter: click.Parameter, store: str) -> list[str]:
+    """Return a command line in which a parameter names what both stores have, in one of them."""
+    options = BESIDES.get(path[-1], ())
+    if isinstance(parameter, click.Option):
+        name = {"file": "a.txt", "path": "a.txt", "conversation": "talk"}.get(parameter.name or "", "1")
+        arguments = [f"{store}a.txt"] if path[-1] == "blame" else []
+        return [*path, *arguments, parameter.opts[0], f"{store}{name}", *options]
+    snapshot = ["1"] if path[0] == "snapshot" else []
+    is_number = isinstance(parameter.type, NumberName) or re.search("(?<!@)EDIT", parameter.metavar or "")
+    return [*path, *snapshot, f"{store}{1 if is_number else 'a.txt'}", *options]
+
+
+def test_every_name_is_that_of_another_store_or_is_refused_with_one_sentence(
+    lap: CommandRunner, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    turn = TurnInfo(session="mine", began=1, prompt="Write another")
+    lap.call(lambda call: call.write("a.txt", b"what it would mean here\n"), conversation="talk", turn=turn)
+
+    def answer(folder: Path, words: list[str]) -> tuple[int, bytes, str]:
+        monkeypatch.chdir(folder)
+        status = main(words)
+        said = capfdbinary.readouterr()
+        return status, said.out, said.err.decode()
+
+    wrong = []
+    for path, command, parameter in named_by(cas):
+        words = line_naming(path, parameter, "desk/")
+        status, out, said = answer(lap.folder, words)
+        if not command.takes_others:
+            is_right = (status, out) == (2, b"") and "takes nothing of another store: the files of desk are" in said
+        elif path[-1] in {"accept", "reject", "reopen"}:
+            is_right = (status, said) == (0, "") and (b"Would ask desk" in out or b"already pending" in out)
+        elif path == ("review",):
+            is_right = "needs a terminal" in said
+        else:
+            there = answer(lap.folder.with_name("desk"), line_naming(path, parameter, ""))
+            is_right = (status, out, said) == there and status == 0
+        if not is_right:
+            wrong.append((words, status, out, said))
+    assert wrong == []
+
+
+def test_turn_session_conversation_and_file_of_another_store_are_values_of_options(lap: CommandRunner) -> None:
+    for words in (
+        ("--turn", "desk/1"),
+        ("--session", "desk/run"),
+        ("--conversation", "desk/talk"),
+        ("--file", "desk/a.txt"),
+    ):
+        assert "a.txt" in lap.done("log", *words).text
+        assert "Would ask desk to reject desk/1:0." in lap.done("reject", "--dry-run", *words).text
+    assert "a.txt" in lap.done("log", "desk/a.txt", "--turn", "desk/1").text
+    assert "No turn is named 'desk/2' here." in lap.cas("log", "--turn", "desk/2").said
+    assert "'stranger/1' is not a valid number" in lap.cas("log", "--turn", "stranger/1").said
+    lap.write("b.txt", b"b\n")
+    for line in ("b.txt --turn desk/1", "--turn desk/1 --turn 1", "--session desk/"):
+        assert lap.cas("log", *line.split()).status == 2
+
+
+def test_shell_offers_other_stores_and_their_names_where_they_are_taken(
+    lap: CommandRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(lap.folder)
+
+    def offered(*words: str) -> list[str]:
+        *before, word = words
+        return [item.value for item in ShellComplete(cas, {}, "cas", "_CAS_COMPLETE").get_completions(before, word)]
+
+    assert offered("show", "") == ["desk/"]
+    assert offered("show", "desk/") == ["desk/1", "desk/talk"]
+    assert offered("log", "--turn", "desk/") == ["desk/1"]
+    assert offered("log", "desk/a") == ["desk/a.txt"]
+    assert offered("amend", "d") == []
+
+
 def test_names_of_two_stores_are_refused(lap: CommandRunner) -> None:
     lap.write("b.txt", b"b\n")
     assert lap.cas("show", "desk/1", "1").status == 2
@@ -120,7 +230,7 @@ def test_store_that_calls_itself_as_the_remote_does_not_take_the_place_of_anothe
 
 def test_unknown_store_is_a_path_that_does_not_exist(lap: CommandRunner) -> None:
     assert lap.cas("show", "nobody/1").status == 1
-    assert lap.cas("log", "--turns", "nobody/").status == 1
+    assert lap.cas("log", "--turns", "nobody/").status == 2
 
 
 def test_remotes_are_listed_although_a_mirror_is_gone_and_a_pull_brings_it_back(lap: CommandRunner) -> None:

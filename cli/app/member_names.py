@@ -1,0 +1,132 @@
+"""Tell which names mean another store: `desk/12:2` is hunk 2 of edit 12 of the store `desk`, `desk/` all of it."""
+
+import os
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from objstore import Member, Remote, Workspace
+
+__all__ = ["Name", "NumberName", "member_named", "refusal", "taken_out"]
+
+_PREFIX: Final = re.compile(r"(?P<member>[A-Za-z][\w-]*(?:/[A-Za-z][\w-]*)?)/(?P<rest>.*)", re.DOTALL)
+_SEVERAL: Final = "Name what is in one store, not in several at once."
+_NUMBERED: Final = re.compile(r"[0-9]{1,18}(:[0-9]{1,9}|\.\.[0-9]{1,18}|\^)?|")
+
+Completer = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
+
+
+class Name(click.types.StringParamType):
+    """What an option or argument is that names something recorded: an edit, a hunk, a turn, a session or a file."""
+
+    def __init__(self, completer: Completer) -> None:
+        """Offer the names that `completer` finds."""
+        self._completer: Final = completer
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+        """Return the names that begin with a word."""
+        return self._completer(ctx, param, incomplete)
+
+
+class NumberName(click.IntRange):
+    """The same, where a number names it."""
+
+    name = "number"
+
+    def __init__(self, least: int, most: int, completer: Completer) -> None:
+        """Take numbers from `least` to `most`, and offer those that `completer` finds."""
+        super().__init__(least, most)
+        self._completer: Final = completer
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401 -- click's signature
+        """Return the number, or the word unchanged if it may name one in another store: `taken_out` converts it."""
+        is_of_another = isinstance(value, str) and _PREFIX.fullmatch(value) is not None
+        return value if is_of_another else self.number(value, param, ctx)
+
+    def number(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401 -- a word or a number
+        """Return the number. Raises click.BadParameter."""
+        found: int = super().convert(value, param, ctx)
+        return found
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+        """Return the numbers that begin with a word."""
+        return self._completer(ctx, param, incomplete)
+
+
+def taken_out(ctx: click.Context, find: "Callable[[], Workspace]") -> "tuple[Remote, Member] | None":
+    """Return the other store that names on a command line begin with, and take it out of them.
+
+    None: they mean this one. A name without a store is one in that store if it is the value of another option: `cas
+    log desk/ --turn 3`. `find` opens the workspace, and is called only if a name may begin with a store. Raises
+    click.UsageError if names mean several stores, or nothing in one, and what `find` raises.
+    """
+    given: dict[click.Parameter, tuple[Any, ...]] = {}
+    for param in ctx.command.params:
+        value = ctx.params.get(param.name or "")
+        if isinstance(param.type, Name | NumberName) and value is not None:
+            given[param] = value if isinstance(value, tuple) else (value,)
+    if not any(isinstance(word, str) and _PREFIX.fullmatch(word) for words in given.values() for word in words):
+        return None
+    with find() as workspace:
+        split = {param: [_split(workspace, word) for word in words] for param, words in given.items()}
+    others = [each for parts in split.values() for each in parts if each is not None]
+    for param, parts in split.items():
+        named = [each for each in parts if each is not None]
+        is_whole = isinstance(param, click.Argument) and any(given[param])
+        if others and len(named) < len(parts) and (named or is_whole):
+            raise click.UsageError(_SEVERAL, ctx)
+        rests = [word if each is None else each[2] for word, each in zip(given[param], parts, strict=True)]
+        ctx.params[param.name or ""] = _value(ctx, param, rests, is_another=bool(named))
+    if len({member.lane for _, member, _ in others}) > 1:
+        raise click.UsageError(_SEVERAL, ctx)
+    return others[0][:2] if others else None
+
+
+def refusal(ctx: click.Context, member: "Member") -> click.UsageError:
+    """Return the refusal of a command that only the store with the files can do."""
+    return click.UsageError(
+        f"`{ctx.command_path}` takes nothing of another store: the files of {member.name} are elsewhere. "
+        "Run it there, or in a copy that `cas clone` makes.",
+        ctx,
+    )
+
+
+def _value(ctx: click.Context, param: click.Parameter, rests: list[Any], *, is_another: bool) -> Any:  # noqa: ANN401 -- of any option
+    """Return the value of a parameter with some names. `is_another`: those in another store."""
+    if param.nargs != 1:
+        return tuple(word for word in rests if word != "")  # a store alone names nothing in it
+    if is_another and "" in rests and (isinstance(param, click.Option) or param.required):
+        raise click.BadParameter("it names a store, and nothing in it.", ctx, param)
+    number = param.type.number if isinstance(param.type, NumberName) else None
+    converted = tuple(rests if number is None else (number(word, param, ctx) for word in rests))
+    return converted if param.multiple else converted[0]
+
+
+def _split(workspace: "Workspace", word: object) -> "tuple[Remote, Member, str] | None":
+    return member_named(workspace, word) if isinstance(word, str) else None
+
+
+def member_named(workspace: "Workspace", word: str) -> "tuple[Remote, Member, str] | None":
+    """Return the other store that a name begins with, and the name in it; None if it means this one.
+
+    A number after the name of a store is an edit's there; anything else is only if no file here begins so. `./desk/12`
+    is a file.
+    """
+    found = _PREFIX.fullmatch(word)
+    if found is None or not workspace.has_remotes:
+        return None
+    spelled, rest = found["member"], found["rest"]
+    member = workspace.remotes.member(spelled)
+    if member is None and "/" in spelled:
+        spelled, _, inner = spelled.partition("/")
+        member, rest = workspace.remotes.member(spelled), f"{inner}/{rest}"
+    if member is None:
+        return None
+    if not _NUMBERED.fullmatch(rest) and os.path.lexists(spelled):
+        return None
+    return *member, rest

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from objstore import Member, Remote, Workspace
 
-__all__ = ["Name", "NumberName", "member_named", "refusal", "taken_out"]
+__all__ = ["Name", "NumberName", "member_named", "refusal", "store_named", "taken_out"]
 
 _PREFIX: Final = re.compile(r"(?P<member>[A-Za-z][\w-]*(?:/[A-Za-z][\w-]*)?)/(?P<rest>.*)", re.DOTALL)
 _SEVERAL: Final = "Name what is in one store, not in several at once."
@@ -85,6 +85,16 @@ def taken_out(ctx: click.Context, find: "Callable[[], Workspace]") -> "tuple[Rem
     if len({member.lane for _, member, _ in others}) > 1:
         raise click.UsageError(_SEVERAL, ctx)
     return others[0][:2] if others else None
+
+
+def store_named(workspace: "Workspace", spelling: str) -> "tuple[Remote, Member]":
+    """Return the other store that `desk/` or `desk` names. Raises NoSuchName."""
+    from objstore import NoSuchName
+
+    found = workspace.remotes.member(spelling.rstrip("/"))
+    if found is None:
+        raise NoSuchName(spelling, "store that was pulled")
+    return found
 
 
 def refusal(ctx: click.Context, member: "Member") -> click.UsageError:

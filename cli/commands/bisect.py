@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from cli.app.invocation import Invocation, Number, command
-from cli.commands.try_ import RunningCommand, Trial, start_folder
+from cli.commands.try_ import RunningCommand, Trial, invocation_in, start_folder, store_option, tried_workspace
 from cli.render.authors import Authors
 from cli.render.edits import edit_diff, edit_header
 from cli.render.prompts import first_line
@@ -39,7 +39,6 @@ from objstore import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cli.screen.terminal import Screen
     from objstore import CoveredTree, FileResult, KnownRuns, Workspace
 
 __all__ = ["bisect"]
@@ -53,7 +52,7 @@ Item = tuple[Unit, ...]
 """What is taken out or left as a whole: the units of a hunk, of an edit or of a turn."""
 
 
-@command("bisect", cls=RunningCommand)
+@command("bisect", cls=RunningCommand, takes_others=True)
 @click.option(
     "--good",
     metavar="STATE",
@@ -65,15 +64,18 @@ Item = tuple[Unit, ...]
 @click.option("--set", "by_set", is_flag=True, help="Find all that is needed for the failure, such as two edits.")
 @click.option("--repeat", type=Number(1, 1000), default=1, metavar="N", help="Run N times: it fails if one run does.")
 @click.option("-j", "--jobs", type=Number(1, _MOST_JOBS), default=1, metavar="N", help="Run N at once.")
+@store_option
 @click.argument("words", metavar="COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
-def bisect(*, good: str, by: str, by_set: bool, repeat: int, jobs: int, words: tuple[str, ...]) -> None:
+def bisect(*, good: str, by: str, by_set: bool, repeat: int, jobs: int, store: str, words: tuple[str, ...]) -> None:
     """Find which edit, hunk or turn makes a command fail, by trying it on copies with some of them taken out.
 
     All edits that are live are searched, in their order, whoever made them. Nothing is decided, your files stay as they
     are, and a search that was broken off goes on where it was. The command fails by any exit status but 0.
+
+    With --store, or --good desk/12, the history of another store is searched, in a temporary copy of it.
     """
-    invocation = Invocation.current()
-    with invocation.reviewed_workspace() as workspace, ending_on_signals():
+    invocation = invocation_in(store)
+    with tried_workspace(invocation) as workspace, ending_on_signals():
         after = _last_edit(workspace, good) if good else 0
         items = _items(workspace, by, after)
         if not items:
@@ -89,7 +91,7 @@ def bisect(*, good: str, by: str, by_set: bool, repeat: int, jobs: int, words: t
         except NotFound as error:
             raise click.ClickException(f"`{_shown(words)}`: {error}.") from None
         culprits = [items[at] for at in found]
-        write(_report(workspace, culprits, by, search, words, invocation.screen(), invocation.program))
+        write(_report(workspace, culprits, by, search, words, invocation))
 
 
 def _last_edit(workspace: "Workspace", state: str) -> int:
@@ -231,10 +233,10 @@ def _report(
     by: str,
     search: _Search,
     words: Sequence[str],
-    screen: "Screen",
-    program: str,
+    invocation: Invocation,
 ) -> "Iterator[bytes]":
     """Yield the culprits with their diffs and prompts, and the command that rejects them."""
+    screen = invocation.screen()
     counted = f"{search.runs} run{'' if search.runs == 1 else 's'}"
     more = f", and {search.recalled} known from before" if search.recalled else ""
     authors = Authors(workspace)
@@ -260,12 +262,13 @@ def _report(
             yield screen.line(str(error))
     yield screen.line()
     target = (
-        f"--turn {views[0].edit.turn}"
+        f"--turn {invocation.of_other(str(views[0].edit.turn))}"
         if by == "turn" and views[0].edit.turn
-        else " ".join(named[:1] if len(culprits) > 1 else named)
+        else " ".join(map(invocation.of_other, named[:1] if len(culprits) > 1 else named))
     )
     reason = typed(f"{_shown(words)} fails with it")
-    yield screen.line(f"To take it out:  {program} reject {target} -m {reason} --check {typed(_shown(words))}")
+    check = "" if invocation.other is not None else f" --check {typed(_shown(words))}"  # made where the files are
+    yield screen.line(f"To take it out:  {invocation.program} reject {target} -m {reason}{check}")
 
 
 def _shown(words: Sequence[str]) -> str:

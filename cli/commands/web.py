@@ -1,14 +1,10 @@
 """The command `cas web`: review in a browser."""
 
-from typing import TYPE_CHECKING
-
 import click
 
 from cli.app.invocation import Invocation, Number, command
-
-if TYPE_CHECKING:
-    from cli.selection.elsewhere import Elsewhere
-    from objstore import Workspace
+from cli.app.member_names import store_named
+from cli.search.candidates import stores
 
 __all__ = ["web"]
 
@@ -16,7 +12,7 @@ _LAST_PORT = 65_535
 
 
 @command("web")
-@click.argument("store", metavar="[STORE/]", default="")
+@click.argument("store", metavar="[STORE/]", default="", shell_complete=stores)
 @click.option("--port", type=Number(1, _LAST_PORT), metavar="N", help="Serve at this port instead of a free one.")
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
 def web(*, store: str, port: int | None, no_browser: bool) -> None:
@@ -27,20 +23,11 @@ def web(*, store: str, port: int | None, no_browser: bool) -> None:
 
     Keep the printed address secret: every program of this machine that has it can review. Ctrl-C ends the server.
     """
+    from cli.selection.elsewhere import Elsewhere
+
     with Invocation.current().reviewed_workspace() as workspace:
-        elsewhere = _elsewhere(workspace, store) if store else None
+        elsewhere = Elsewhere(workspace, *store_named(workspace, store)) if store else None
         root = workspace.root if elsewhere is None else elsewhere.root
     from cli.web.server import serve
 
     serve(root, click.get_current_context(), port=port or 0, opens_browser=not no_browser, elsewhere=elsewhere)
-
-
-def _elsewhere(workspace: "Workspace", store: str) -> "Elsewhere":
-    """Return the other store that is named. Raises NoSuchName."""
-    from cli.selection.elsewhere import Elsewhere
-    from objstore import NoSuchName
-
-    found = workspace.remotes.member(store.rstrip("/"))
-    if found is None:
-        raise NoSuchName(store, "store that was pulled")
-    return Elsewhere(workspace, *found)

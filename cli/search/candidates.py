@@ -31,6 +31,7 @@ __all__ = [
     "names",
     "setting_values",
     "settings",
+    "stores",
     "takes_turns",
     "takes_unseen",
 ]
@@ -191,6 +192,11 @@ def folders(_context: click.Context, _parameter: click.Parameter, word: str) -> 
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(word, type="dir")]
+
+
+def stores(context: click.Context, _parameter: click.Parameter, word: str) -> "list[CompletionItem]":
+    """Return the other stores that were pulled."""
+    return _of_others(context, (), word)
 
 
 def _items(found: Iterable[tuple[str, str]]) -> "list[CompletionItem]":

@@ -17,6 +17,7 @@ from objstore.model.canonical_msgpack import MAX_MODE, MAX_TEXT, Value, decode, 
 from objstore.model.ids import HASH_SIZE, BlobId
 from objstore.values.errors import RecordInvalid, TreeInvalid
 from objstore.values.fastclass import value
+from objstore.values.garbage import without_collecting
 
 __all__ = [
     "FOLDER",
@@ -163,7 +164,8 @@ class TreeFolder(Mapping[bytes, TreeEntry | ExcludedEntry]):
         entries: Any = ()
         names: list[Any] = []
         try:
-            entries = unpack(encoded)["entries"]
+            with without_collecting():
+                entries = unpack(encoded)["entries"]
             names = [entry[0] for entry in entries]
             is_tree = {*map(type, names)} <= {bytes} and all(map(lt, names, names[1:]))
         except (RecordInvalid, KeyError, TypeError, IndexError):

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence, Set as AbstractSet
 from typing import Any, Final, Self
 
-from msgpack import packb, unpackb
+from msgpack import Packer, unpackb
 
 from objstore.disk.fs.nofollow import read_store_file
 from objstore.disk.fs.reserved_names import STAT_CACHE_NAME
@@ -30,7 +30,7 @@ from objstore.model.relpath import folders_above, is_within, joined
 from objstore.values.errors import StoreLinked, StoreNotRegular
 from objstore.values.fastclass import NamedTuple, variable
 
-__all__ = ["UNKNOWN", "CachedFolder", "ChangedNames", "Look", "StatCache"]
+__all__ = ["UNKNOWN", "CachedFolder", "ChangedNames", "Look", "StatCache", "is_among"]
 
 _MAGIC: Final = b"caslook4"
 
@@ -70,11 +70,6 @@ class CachedFolder:
     def blob(self, at: int) -> BlobId:
         """Return the blob of the name at that position in `names`."""
         return BlobId(self.blobs[at * HASH_SIZE : (at + 1) * HASH_SIZE])
-
-    def has_file(self, name: bytes) -> bool:
-        """Return whether a file or symlink of this name is in it."""
-        at = bisect_left(self.names, name)
-        return self.names[at : at + 1] == [name]
 
     def files(self) -> dict[bytes, tuple[StatSignature, BlobId]]:
         """Return the stat signature and the blob of each of its files and symlinks, by name."""
@@ -161,8 +156,10 @@ class StatCache:
             *map(_encode_folder, self._open.values()),
         ]
         repositories = [(path, *key) for path, key in self.repositories.items()]
-        packed = packb((store, baseline, self.until, self.newest, repositories, rows))
-        return _MAGIC + blob_id(packed) + packed
+        packer = Packer(autoreset=False)
+        packer.pack((store, baseline, self.until, self.newest, repositories, rows))
+        packed = packer.getbuffer()
+        return b"".join((_MAGIC, blob_id(packed), packed))
 
     # ---- asking
 
@@ -272,11 +269,7 @@ class StatCache:
                 return 0  # the last scan kept nothing of the folder it may have come from
             above, _, name = folder.rpartition(b"/")
             around = self._rows.get(above)
-            if (
-                before is None
-                and around
-                and (around[_INCOMPLETE] or _is_among(name, around[_FOLDERS], around[_LEFT_OUT]))
-            ):
+            if before is None and around and (around[_INCOMPLETE] or _is_in(name, around[_FOLDERS], around[_LEFT_OUT])):
                 return 0  # it was skipped by the last scan, or may have been: what it held then is unknown
             latest = max(latest, cached.key.ctime)
         return latest
@@ -298,7 +291,7 @@ class StatCache:
         while path:
             above, _, name = path.rpartition(b"/")
             row = self._rows.get(above)
-            if row is not None and (row[_INCOMPLETE] or _is_among(name, row[_LEFT_OUT])):
+            if row is not None and (row[_INCOMPLETE] or _is_in(name, row[_LEFT_OUT])):
                 return True
             path = above
         return self._saved_blob(file) == UNKNOWN
@@ -498,7 +491,13 @@ def _decode_folder(row: list[Any]) -> CachedFolder:
     )
 
 
-def _is_among(name: bytes, *names: bytes) -> bool:
+def is_among(name: bytes, names: Sequence[bytes]) -> bool:
+    """Return whether a name is among those in a list in ascending order."""
+    at = bisect_left(names, name)
+    return names[at : at + 1] == [name]
+
+
+def _is_in(name: bytes, *names: bytes) -> bool:
     return b"\0" + name + b"\0" in b"\0" + b"\0".join(names) + b"\0"
 
 

@@ -20,7 +20,6 @@ __all__ = [
     "StatSignature",
     "changed_since",
     "inodes_of",
-    "newest_ctime",
     "pack_signatures",
     "put_signature",
     "read_signature_fields",
@@ -33,6 +32,8 @@ read_signature_fields: Final = attrgetter("st_ctime_ns", "st_mtime_ns", "st_size
 
 _SECOND: Final = 1_000_000_000
 _LINK: Final = 0o120000
+_BLOCK: Final = 256
+"""Signatures that are compared at once."""
 
 
 def _struct_format(count: int) -> str:
@@ -93,23 +94,14 @@ def inodes_of(packed: bytes) -> tuple[int, ...]:
     return struct.unpack_from(f"<{count}Q", packed, struct.calcsize(f"<{4 * count}q{count}Q"))
 
 
-def newest_ctime(packed: bytes | bytearray) -> int:
-    """Return the latest ctime among packed signatures, in nanoseconds; 0: there are none."""
-    count = len(packed) // SIGNATURE_SIZE
-    times = memoryview(packed)[: 32 * count].cast("q")
-    seconds = times[2::4].tolist()
-    if not seconds:
-        return 0
-    newest = max(seconds)
-    parts = times[3::4].tolist()
-    return newest * _SECOND + max(part for second, part in zip(seconds, parts, strict=True) if second == newest)
-
-
 def changed_since(packed: bytes | bytearray, clock: int) -> list[int]:
     """Return the positions of the packed signatures whose ctime is `clock` (ns) or later."""
     count, second = len(packed) // SIGNATURE_SIZE, clock // _SECOND
     times = memoryview(packed)[: 32 * count].cast("q")
-    near = [at for at, changed in enumerate(times[2::4].tolist()) if changed >= second]
+    seconds = times[2::4]
+    # Nearly all are older. The greatest of a block takes half as long as a list of its numbers.
+    blocks = [at for at in range(0, count, _BLOCK) if max(seconds[at : at + _BLOCK]) >= second]
+    near = [at for start in blocks for at in range(start, min(start + _BLOCK, count)) if seconds[at] >= second]
     return [at for at in near if times[4 * at + 2] * _SECOND + times[4 * at + 3] >= clock]
 
 

@@ -6,11 +6,9 @@ trusted only if it is intact, if the journal still holds the very records that i
 of it ends in the recorded state. A record's id covers all records before it, so two ids pin the past.
 """
 
-import gc
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from functools import cache
+from collections.abc import Callable
+from contextlib import suppress
 from struct import error as StructError  # noqa: N812 - as classes are named
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -25,6 +23,7 @@ from objstore.model.replay_records import ReplayDecision, ReplayEdit
 from objstore.storage.transaction.journal import Journal
 from objstore.text.forms import TextForm, form_of
 from objstore.values.errors import CasError, HistoryBroken, StoreDamaged, StoreLinked, StoreNotRegular
+from objstore.values.garbage import without_collecting
 from objstore.weave.document import Document, DocumentState, DocumentVersion, replayed
 from objstore.weave.line_weave import Weave
 from objstore.weave.serialize import WeaveState
@@ -41,15 +40,6 @@ __all__ = [
     "load_past",
     "loaded_from_cache",
 ]
-
-_FEW_OBJECTS: Final = 2_000
-"""Up to this many new objects, a garbage collection is fast enough to be left to Python."""
-
-_MOST_OLD: Final = 200_000
-"""Objects (about 30 MB) that replays may create before a full garbage collection looks for unused ones."""
-
-_objects_since_collection = 0
-"""Objects that replays created since the last full garbage collection."""
 
 _MAGIC: Final = b"casweavC"
 """The start of a cached state; its last letter changes with the format, and with what a replay links."""
@@ -89,7 +79,7 @@ def load_document(journal: Journal, document: DocumentId, *, ignore_cache: bool 
     `ignore_cache`: replay from the first edit that has not expired, and cache nothing.
     """
     # One read transaction: otherwise records that another process adds meanwhile would be in the tip only.
-    with _without_collecting(), journal.store.index.still():
+    with without_collecting(), journal.store.index.still():
         return _loaded(journal, document, ignore_cache=ignore_cache)
 
 
@@ -111,7 +101,7 @@ def load_past(journal: Journal, document: DocumentId, seq: Seq, *, before: bool)
 
     The edit must not have expired. Raises HistoryBroken.
     """
-    with _without_collecting(), journal.store.index.still():
+    with without_collecting(), journal.store.index.still():
         past: list[ReplayEdit | ReplayDecision] = []
         for record, _, _ in records_of(journal.store, document):
             past.append(record)
@@ -312,41 +302,3 @@ def _folder(journal: Journal) -> str:
 
 def _name(document: DocumentId) -> str:
     return f"{_FILE_PREFIX}{document}"
-
-
-@contextmanager
-def _without_collecting() -> Iterator[None]:
-    """Keep the garbage collector from scanning tens of thousands of new objects that are all in use."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            _freeze_or_collect()
-            gc.enable()
-
-
-def _freeze_or_collect() -> None:
-    """Move new objects to the oldest generation: otherwise the next allocation would start a collection.
-
-    The units and runs of a weave refer to each other, so only the garbage collector frees them, and it does not scan
-    the oldest generation while this goes on. So a full collection runs from time to time.
-    """
-    global _objects_since_collection  # noqa: PLW0603 - there is one collector in a process
-    made = gc.get_count()[0]
-    if made < _FEW_OBJECTS or _has_frozen_objects():
-        return
-    _objects_since_collection += made
-    if _objects_since_collection > _MOST_OLD:
-        _objects_since_collection = 0
-        gc.collect()
-    else:
-        gc.freeze()
-        gc.unfreeze()
-
-
-@cache
-def _has_frozen_objects() -> bool:
-    """Return whether this process was forked from one that froze its objects. Counting goes through all of them."""
-    return gc.get_freeze_count() > 0

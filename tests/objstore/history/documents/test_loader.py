@@ -44,8 +44,8 @@ from tests.support.scene import TEN, Scene
 DECIDING: Final = """
 import gc, sys
 from objstore import Action, Unit, Workspace
-from objstore.history.documents import loader
-loader._MOST_OLD = 50_000
+from objstore.values import garbage
+garbage._MOST_OLD = 50_000
 with Workspace.open(sys.argv[1]) as workspace:
     for _ in range(60):
         workspace.decide(Action.REJECT, [Unit(40, 1)])

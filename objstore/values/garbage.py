@@ -1,0 +1,56 @@
+"""Keep Python's garbage collector from scanning many new objects that are all in use."""
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Final
+
+__all__ = ["without_collecting"]
+
+_FEW_OBJECTS: Final = 2_000
+"""Up to this many new objects, a garbage collection is fast enough to be left to Python."""
+
+_MOST_OLD: Final = 200_000
+"""Objects (about 30 MB) that may be created here before a full garbage collection looks for unused ones."""
+
+_objects_since_collection = 0
+"""Objects that were created here since the last full garbage collection."""
+
+
+@contextmanager
+def without_collecting() -> Iterator[None]:
+    """Keep the garbage collector from scanning tens of thousands of new objects that are all in use."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            _freeze_or_collect()
+            gc.enable()
+
+
+def _freeze_or_collect() -> None:
+    """Move new objects to the oldest generation: otherwise the next allocation would start a collection.
+
+    The units and runs of a weave refer to each other, so only the garbage collector frees them, and it does not scan
+    the oldest generation while this goes on. So a full collection runs from time to time.
+    """
+    global _objects_since_collection  # noqa: PLW0603 - there is one collector in a process
+    made = gc.get_count()[0]
+    if made < _FEW_OBJECTS or _has_frozen_objects():
+        return
+    _objects_since_collection += made
+    if _objects_since_collection > _MOST_OLD:
+        _objects_since_collection = 0
+        gc.collect()
+    else:
+        gc.freeze()
+        gc.unfreeze()
+
+
+@cache
+def _has_frozen_objects() -> bool:
+    """Return whether this process was forked from one that froze its objects. Counting goes through all of them."""
+    return gc.get_freeze_count() > 0

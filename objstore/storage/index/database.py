@@ -23,15 +23,17 @@ __all__ = [
     "BUSY_SECONDS",
     "CHECKPOINT_PAGES",
     "COMPARED",
+    "EDIT_COLUMNS",
     "INTACT",
     "KNOWN_BY",
+    "LATER_INDEXES",
+    "LISTED",
     "PAGE",
     "SCHEMA",
     "SCHEMA_VERSION",
     "SQLITE_ERRORS",
     "SUMS",
     "TRIGGERS",
-    "UNHELD",
     "IndexErrors",
     "begin_writing",
     "checksum",
@@ -89,7 +91,6 @@ CREATE TABLE blobs (
 ) WITHOUT ROWID;
 CREATE TABLE blob_starts (start BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE INDEX large ON blobs (size) WHERE size > {MAX_BLOB};
-CREATE INDEX not_stored ON blobs (id, refs) WHERE segment IS NULL;
 CREATE TABLE duplicates (id BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE trees (id BLOB PRIMARY KEY, refs INTEGER, read INTEGER) WITHOUT ROWID;
 CREATE INDEX unread ON trees (id) WHERE read = 0;
@@ -102,16 +103,7 @@ CREATE TABLE edits (
     changes INTEGER, checksum BLOB
 );
 CREATE INDEX edits_by_document ON edits (document, seq);
-CREATE INDEX edits_by_conversation ON edits (conversation, call);
-CREATE INDEX edits_rejected ON edits (conversation) WHERE instr(units, 'r');
 CREATE INDEX edits_by_status ON edits (status, seq, void, expired, changes);
-CREATE INDEX edits_by_age ON edits (time) WHERE NOT void AND NOT expired AND status NOT IN ('p', 'w');
-CREATE INDEX edits_by_turn ON edits (turn) WHERE turn > 0;
-CREATE INDEX edits_by_session ON edits (session) WHERE session > 0;
-CREATE INDEX edits_pending_in_sessions ON edits (session, document)
-    WHERE session > 0 AND status = 'p' AND NOT void AND NOT expired;
-CREATE INDEX edits_voided ON edits (seq) WHERE void;
-CREATE INDEX edits_with_markers ON edits (document) WHERE marks > 0;
 CREATE TABLE paths (path BLOB, document INTEGER, PRIMARY KEY (path, document)) WITHOUT ROWID;
 CREATE TABLE paths_copy (path BLOB, document INTEGER, PRIMARY KEY (path, document)) WITHOUT ROWID;
 CREATE TABLE calls (conversation TEXT PRIMARY KEY, newest INTEGER) WITHOUT ROWID;
@@ -168,10 +160,16 @@ CREATE TABLE clean_folders (folder BLOB PRIMARY KEY, names BLOB, digest BLOB, ot
 CREATE TABLE clean_until (edit INTEGER, decision INTEGER, voided INTEGER, folders INTEGER, checksum BLOB)
 """
 
+EDIT_COLUMNS: Final = (
+    *("seq", "id", "segment", "offset", "document", "conversation", "call", "status", "units", "whole", "reasons"),
+    *("added", "removed", "void", "marks", "time", "before", "after", "expired", "turn", "owner", "session", "tool"),
+    "changes",
+)
+"""The columns of an edit's row, in order, without its checksum."""
+
 SUMS: Final = {
     "blobs": "row_checksum('blobs', id, segment, offset, size, depth)",
-    "edits": "row_checksum('edits', seq, id, segment, offset, document, conversation, call, status, units, whole, "
-    "reasons, added, removed, void, marks, time, before, after, expired, turn, owner, session, tool, changes)",
+    "edits": f"row_checksum('edits', {', '.join(EDIT_COLUMNS)})",
     "documents": "row_checksum('documents', id, path, blob, mode, edits, decisions, last_edit, last_decision, "
     "marked, pending, accepted, rejected, away)",
     "decisions": "row_checksum('decisions', number, id, segment, offset, takes_back, before, void, time, expired, git)",
@@ -187,10 +185,15 @@ SUMS: Final = {
 }
 """The value of column `checksum` in each table. It is NULL for a blob that is not stored."""
 
+LISTED: Final = (
+    "EXISTS (SELECT 1 FROM edits AS other INDEXED BY edits_by_status WHERE other.status = edits.status "
+    "AND other.seq = edits.seq AND other.void = edits.void AND other.expired = edits.expired "
+    "AND other.changes = edits.changes)"
+)
+"""The condition that the row of an edit is as `edits_by_status` has it."""
+
 INTACT: Final = {table: f"checksum IS {expected}" for table, expected in SUMS.items()} | {
-    "edits": f"checksum IS {SUMS['edits']} AND EXISTS (SELECT 1 FROM edits AS other INDEXED BY edits_by_status "  # noqa: S608 - this module's own names
-    "WHERE other.status = edits.status AND other.seq = edits.seq AND other.void = edits.void "
-    "AND other.expired = edits.expired AND other.changes = edits.changes)"
+    "edits": f"checksum IS {SUMS['edits']} AND {LISTED}"
 }
 """The condition that a row is as it was written last.
 
@@ -207,11 +210,22 @@ BASELINE_NOTED: Final = (
 KNOWN_BY: Final = 8
 """Number of bytes of a blob's id in table `blob_starts`."""
 
-UNHELD: Final = "CREATE INDEX unheld ON blobs (segment, id, offset, length, refs) WHERE refs = 0"
-"""Index of the blobs that nothing holds, with every column that queries of it need, so that they don't read the table.
+LATER_INDEXES: Final = """
+CREATE INDEX unheld ON blobs (segment, id, offset, length, refs) WHERE refs = 0;
+CREATE INDEX not_stored ON blobs (id, refs) WHERE segment IS NULL;
+CREATE INDEX edits_by_conversation ON edits (conversation, call);
+CREATE INDEX edits_rejected ON edits (conversation) WHERE instr(units, 'r');
+CREATE INDEX edits_by_age ON edits (time) WHERE NOT void AND NOT expired AND status NOT IN ('p', 'w');
+CREATE INDEX edits_by_turn ON edits (turn) WHERE turn > 0;
+CREATE INDEX edits_by_session ON edits (session) WHERE session > 0;
+CREATE INDEX edits_pending_in_sessions ON edits (session, document)
+    WHERE session > 0 AND status = 'p' AND NOT void AND NOT expired;
+CREATE INDEX edits_voided ON edits (seq) WHERE void;
+CREATE INDEX edits_with_markers ON edits (document) WHERE marks > 0
+"""
+"""Indexes that only queries use: created after a log has been read, because each record would change most of them.
 
-Not part of SCHEMA, because it is created after a log has been read: until then nearly every blob would be added to it
-and removed again.
+`unheld` has every column that queries of it need, so that they don't read the table.
 """
 
 TRIGGERS: Final = (

@@ -6,7 +6,7 @@ Separate from the index itself, because most commands only query, and then neith
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Final, assert_never
+from typing import Any, Final, assert_never
 
 from msgpack import UnpackException, packb, unpackb
 
@@ -39,7 +39,7 @@ from objstore.model.records import (
     needs_caution,
 )
 from objstore.storage.index.created_dirs import CreatedFolders
-from objstore.storage.index.database import BASELINE_NOTED, INTACT, SUMS, checksum, unusable
+from objstore.storage.index.database import BASELINE_NOTED, EDIT_COLUMNS, INTACT, LISTED, SUMS, checksum, unusable
 from objstore.storage.index.refcounts import RefCounts, written_blobs
 from objstore.storage.index.rows import (
     NO_REASONS,
@@ -66,19 +66,12 @@ _CALLED: Final = (
     "INSERT INTO calls VALUES (?, ?) ON CONFLICT (conversation) DO UPDATE SET newest = max(newest, excluded.newest)"
 )
 
-_DECIDED_EDIT: Final = (
-    f"SELECT {INTACT['edits']}, document, void, units, whole, reasons, owner, session "  # noqa: S608 - this module's own names
-    "FROM edits WHERE seq = ?"
-)
-
-_UNITS_SET: Final = {name: f":{name}" for name in ("units", "status", "reasons", "owner", "session")} | {
-    "changes": "changes + 1"
-}
+_DECIDED_EDIT: Final = f"SELECT {', '.join(EDIT_COLUMNS)}, checksum, {LISTED} FROM edits WHERE seq = ?"  # noqa: S608 - this module's own names
 _SET_UNITS: Final = (
-    f"UPDATE edits SET {', '.join(f'{name} = {to}' for name, to in _UNITS_SET.items())}, checksum = "  # noqa: S608 - as above
-    f"{', '.join(_UNITS_SET.get(part, part) for part in SUMS['edits'][:-1].split(', '))}) WHERE seq = :seq"
+    "UPDATE edits SET units = ?, status = ?, reasons = ?, owner = ?, session = ?, changes = ?, checksum = ? "
+    "WHERE seq = ?"
 )
-"""In one statement, because an expression reads the row as it was: the checksum is over the new values."""
+"""The checksum is a value, computed from the row that was read: SQL would hand every column to Python twice."""
 
 _MANY_DOCUMENTS: Final = 8_192
 """Documents from which on what changed in them is written: more (some 7 MB) need not be held in memory."""
@@ -305,22 +298,31 @@ class LogIngest:
         `owner`: whose the edit is from now on (None: as before).
         """
         row = self._db.execute(_DECIDED_EDIT, (seq,)).fetchone()
-        if row is not None and not row[0]:
-            raise unusable(f"row {seq} of edits differs from what was written")
-        if row is None or max(said) >= len(row[3]):
+        found: dict[str, Any] = {}
+        if row is not None:
+            *values, stored, is_listed = row
+            if checksum("edits", *values) != stored or not is_listed:
+                raise unusable(f"row {seq} of edits differs from what was written")
+            found = dict(zip(EDIT_COLUMNS, values, strict=True))
+        if not found or max(said) >= len(found["units"]):
             raise self.last_place.damaged(f"a decision names edit {seq}, which has no such hunk")
-        _, document, is_void, units, whole, encoded_reasons, *former = row
-        reasons = decode_reasons(encoded_reasons, len(units))
+        units = found["units"]
+        reasons = decode_reasons(found["reasons"], len(units))
         now = "".join(letters.get(unit, letter) for unit, letter in enumerate(units))
-        if not is_void:
-            self._note(document, DocumentRecords().with_units(-seq, units).with_units(seq, now))
-        self._set_units(
-            seq,
-            now,
-            whole=bool(whole),
-            reasons=encode_reasons([_said(said.get(unit), reason) for unit, reason in enumerate(reasons)]),
-            owner=_Owner(*former) if owner is None else owner,
-        )
+        if not found["void"]:
+            self._note(found["document"], DocumentRecords().with_units(-seq, units).with_units(seq, now))
+        former = found["owner"], found["session"]
+        counted = now if found["whole"] or len(now) == 1 else now[1:]
+        decided = {
+            "units": now,
+            "status": next(letter for letter in "parw" if letter in counted),
+            "reasons": encode_reasons([_said(said.get(unit), reason) for unit, reason in enumerate(reasons)]),
+            "owner": former[0] if owner is None else owner.conversation,
+            "session": former[1] if owner is None else owner.session,
+            "changes": found["changes"] + 1,
+        }
+        found |= decided
+        self._db.execute(_SET_UNITS, (*decided.values(), checksum("edits", *found.values()), seq))
         # Only these units: an edit of a thousand hunks may be decided hunk by hunk, each for its own reason.
         own = sorted(said)
         before = "".join(units[unit] for unit in own)
@@ -344,21 +346,6 @@ class LogIngest:
         query = "SELECT ifnull(length(units), 0) FROM edits WHERE seq = ?"
         row = self._db.execute(query, (min(seq, MAX_INT),)).fetchone()  # SQLite accepts no higher number
         return 0 if row is None else row[0]
-
-    def _set_units(self, seq: Seq, units: str, *, whole: bool, reasons: bytes, owner: _Owner) -> None:
-        counted = units if whole or len(units) == 1 else units[1:]
-        status = next(letter for letter in "parw" if letter in counted)
-        self._db.execute(
-            _SET_UNITS,
-            {
-                "units": units,
-                "status": status,
-                "reasons": reasons,
-                "owner": owner.conversation,
-                "session": owner.session,
-                "seq": seq,
-            },
-        )
 
     def _insert(self, table: str, *values: str | bytes | int | None) -> None:
         """Insert a row, with its checksum over all values."""

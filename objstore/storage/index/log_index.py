@@ -16,11 +16,11 @@ from objstore.model.basic_types import Progress, ignore_progress
 from objstore.model.ids import BlobId, RecordId, record_id
 from objstore.storage.index.database import (
     CHECKPOINT_PAGES,
+    LATER_INDEXES,
     SCHEMA,
     SCHEMA_VERSION,
     SQLITE_ERRORS,
     TRIGGERS,
-    UNHELD,
     IndexErrors,
     begin_writing,
     checksum,
@@ -281,7 +281,8 @@ class Index:
             self._take((group, None) for group in self._counted(self._log.groups(self.end)))
             while (start := self._log.next_start(self.end)) is not None:
                 self.end = start
-            self._db.execute(UNHELD)
+            for statement in LATER_INDEXES.split(";"):
+                self._db.execute(statement)
             self._db.execute("UPDATE position SET definitions = ?", (self._definitions(),))
             self._save_position()
         self._known_generations = self._log.files.generations()

@@ -29,7 +29,7 @@ from objstore import (
 )
 from objstore.disk.config.setting_sources import RetentionLimits
 from objstore.model.basic_types import Operation, Seq
-from objstore.storage.index.database import COMPARED, SCHEMA, UNHELD, IndexErrors
+from objstore.storage.index.database import COMPARED, LATER_INDEXES, SCHEMA, IndexErrors
 from objstore.upkeep.integrity.fsck import StorePart
 from objstore.values.errors import IndexUnusable
 from tests.support.crash_scenarios import write
@@ -523,7 +523,7 @@ def test_invalid_stored_sha256_is_computed_again(reviewed: Path, kept: str) -> N
 def indexes() -> list[str]:
     """Return the secondary indexes."""
     with closing(sqlite3.connect(":memory:")) as db:
-        db.executescript(SCHEMA + ";" + UNHELD)
+        db.executescript(SCHEMA + ";" + LATER_INDEXES)
         return [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'index' AND sql NOT NULL")]
 
 

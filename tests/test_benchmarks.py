@@ -1,7 +1,10 @@
 """Test that a benchmark fails where it misses a target, and says which."""
 
+from collections.abc import Callable
+
 import pytest
 
+from tests.bench.curves import report_growth
 from tests.bench.measure import Report, finish
 
 
@@ -23,3 +26,32 @@ def test_a_figure_without_a_limit_can_not_miss(target: str) -> None:
     report = Report("one")
     report.ratio("its memory", 10**9, target)
     assert finish([report]) == 0
+
+
+SIZES = (1_000, 10_000, 100_000)
+START = 0.2
+
+
+@pytest.mark.parametrize(
+    ("cost", "missed"),
+    [
+        (lambda n: 1e-4 * n, []),
+        (lambda n: 1e-7 * n, []),  # less than the start of the command, at every size
+        (lambda n: 3 + 1e-5 * n, []),
+        (lambda n: 1e-7 * n * n, [10_000, 100_000]),
+        (lambda n: 1e-9 * n * n, [100_000]),  # a hundredth of the start at first
+        (lambda n: 1e-4 * n + 1e-9 * n * n, [100_000]),  # half of it in proportion
+    ],
+)
+def test_growth_beyond_linear_is_a_miss(cost: Callable[[int], float], missed: list[int]) -> None:
+    report = Report("curves")
+    report_growth(report, "fsck", {size: START + cost(size) for size in SIZES}, START)
+    found = [target.what.split()[5] for target in report.targets if not target.is_met]
+    assert found == [f"{size:,}" for size in missed]
+    assert finish([report]) == bool(missed)
+
+
+def test_growth_of_gc_counts_once_edits_expire() -> None:
+    report = Report("curves")
+    report_growth(report, "gc", {1_000: START, 10_000: START + 4, 100_000: START + 400}, START)
+    assert [target.what.split()[5] for target in report.targets if not target.is_met] == ["100,000"]

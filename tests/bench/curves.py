@@ -24,7 +24,7 @@ from objstore import Action, Decided, Hunk, Seq, Unit, Workspace
 from tests.bench.bulk import Bulk
 from tests.bench.measure import Report
 
-__all__ = ["bench_curves"]
+__all__ = ["bench_curves", "report_growth"]
 
 SIZES: Final = (1_000, 10_000, 100_000, 1_000_000)
 MOST: Final = int(os.environ.get("CAS_BENCH_EDITS", "100000"))
@@ -178,14 +178,22 @@ def bench_curves(report: Report) -> None:
                 target = OF_GIT.get(name, "-") if size == SIZES[2] else "-"
                 ratio = ours.processor / max(0.01, theirs.processor)
                 report.ratio(f"{name}, {size:,}: seconds / git's", ratio, target)
-        for fewer, more in pairwise(sizes):
-            if name == "gc" and fewer <= PENDING:
-                continue  # nothing expires in it
-            before, after = (max(LEAST, by_size[size]["cas"].processor - start) for size in (fewer, more))
-            what = f"{name}: growth from {fewer:,} to {more:,} edits, of what is in proportion"
-            report.ratio(what, after / before / (more / fewer), f"<= {GROWTH}")
+        report_growth(report, name, {size: programs["cas"].processor for size, programs in by_size.items()}, start)
     if len(sizes) > 1:
         _write_page(costs, stored, sizes, report)
+
+
+def report_growth(report: Report, name: str, seconds: Mapping[int, float], start: float) -> None:
+    """Report what a command takes for more edits, of what is in proportion: a miss if that is more than GROWTH.
+
+    `seconds`: of the processor, by number of edits, ascending. `start`: those of a command that does nothing.
+    """
+    for fewer, more in pairwise(seconds):
+        if name == "gc" and fewer <= PENDING:
+            continue  # nothing expires in it
+        before, after = (max(LEAST, seconds[size] - start) for size in (fewer, more))
+        what = f"{name}: growth from {fewer:,} to {more:,} edits, of what is in proportion"
+        report.ratio(what, after / before / (more / fewer), f"<= {GROWTH}")
 
 
 def _costs(root: Path, size: int, stored: dict[str, float]) -> Iterator[tuple[str, Programs]]:

@@ -36,6 +36,7 @@ from objstore.review.calls.edit_recorder import (
     version_of,
 )
 from objstore.review.calls.formatting import as_formatting
+from objstore.review.calls.returned_files import ReturnedFiles
 from objstore.storage.store.write_batch import Batch
 from objstore.storage.transaction.journal import Journal
 from objstore.values.errors import UNREADABLE, BlobMissing, PathError
@@ -129,10 +130,10 @@ def record_differences(
         if repositories := _new_repositories(journal, info, dirty, found):
             return NewRepositories(found=repositories)
         recorder = Recorder(journal, batch)
-        recorder.left_out, recorder.born, recorder.made, elsewhere = _ages(journal, last(), found, files)
-        found = [replace(here, is_unseen=here.is_unseen or here.path in elsewhere) for here in found]
+        recorder.left_out, recorder.born, recorder.made = _ages(journal, last(), found, files)
         recorder.left_out |= known.newly_visible
         recorder.may_hold = _heirs(journal, last(), found, files)
+        found = _with_returned(journal, info, last, found)
         returned, left = _returned(journal, recorder, batch, info, found)
         edits, conversation, recorded = _recorded(journal, recorder, batch, info, left, other_names, returned)
         recorded |= {here.path for here in found} - {here.path for here in left} | known.joining.keys()
@@ -183,13 +184,12 @@ def _new_repositories(
 
 def _ages(
     journal: Journal, last: StatCache, found: Iterable[Difference], named: Collection[bytes]
-) -> tuple[set[bytes], dict[bytes, int], dict[bytes, int], set[bytes]]:
+) -> tuple[set[bytes], dict[bytes, int], dict[bytes, int]]:
     """Return the paths at which older files came into sight, and when the others that appeared were made.
 
-    First, when each was made at the latest (ns), then at the earliest (0: not known). Last, the paths of files that
-    were written before the last scan, elsewhere, where a file was whose edits await review. A new name of a file that
-    the last scan read is no older file. `last`: what that scan saw. `named`: by a call, which is looked at when it
-    begins: what is new then, it made.
+    First, when each was made at the latest (ns), then at the earliest (0: not known). A new name of a file that the
+    last scan read is no older file. `last`: what that scan saw. `named`: by a call, which is looked at when it begins:
+    what is new then, it made.
     """
     older, times = set[bytes](), dict[bytes, Times]()
     by_folder: dict[bytes, list[Difference]] = {}
@@ -214,17 +214,7 @@ def _ages(
         for path, each in times.items()
         if each.born or (path not in named and _is_new_content(journal, new[path]))
     }
-    written = {path for path, each in times.items() if each.written + new[path].tick < last.looked_at(path)}
-    return older, latest, earliest, _under_review(journal, written)
-
-
-def _under_review(journal: Journal, paths: Collection[bytes]) -> set[bytes]:
-    """Return those of some paths at which a file was whose edits await review, such as its deletion or its move.
-
-    Who took the file away may have changed it before, and who brings it back is not its author.
-    """
-    pending = {row.document for row in journal.store.index.edits.pending()} if paths else set()
-    return {path for path in paths if not pending.isdisjoint(journal.store.index.documents.at(path))}
+    return older, latest, earliest
 
 
 def _heirs(
@@ -500,6 +490,24 @@ def _last_by_path(found: Iterable[Difference], absent: Collection[bytes]) -> lis
 
 
 # ---- the edits that explain it
+
+
+def _with_returned(
+    journal: Journal,
+    info: CallInfo | Attributor | ExplainsChanges,
+    last: Callable[[], StatCache],
+    found: Sequence[Difference],
+) -> list[Difference]:
+    """Return the differences, with those marked that are back and may hold what no look has read."""
+    if not (isinstance(info, CallInfo) or callable(info)):
+        return list(found)
+    files = ReturnedFiles(journal, last)
+    return [
+        replace(here, is_unseen=True)
+        if here.known is None and here.now is not None and not here.is_unseen and files.is_unseen(here.path, here.now)
+        else here
+        for here in found
+    ]
 
 
 def _returned(

@@ -28,7 +28,7 @@ from objstore.model.basic_types import (
     Status,
     Unit,
 )
-from objstore.model.records import Decision, Edit, WrittenFile
+from objstore.model.records import Decision, WrittenFile
 from objstore.model.results import Attributor, CallInfo, Difference
 from objstore.model.views import EditView
 from objstore.review.calls.attribution import CANDIDATES
@@ -55,7 +55,6 @@ _PULLED: Final = "large files"
 _NOTE: Final = "git"
 """The note of an edit that belongs to an event: what happened."""
 
-_NS_PER_US: Final = 1_000
 _MOST_DOCUMENTS: Final = 200
 """Documents under review with which a new file is compared."""
 
@@ -412,8 +411,6 @@ class _Comparison:
         if left is not None and left.now is not None and not may_be_agents:
             known = event.add_reviewed_lines(self._batch, left, self._lines)
             left = None if known == left.now else replace(left, known=known)
-        if left is not None and not may_be_agents and self._was_written_away(here):
-            return replace(left, is_unseen=True)
         return left
 
     def has_lines(self, here: Difference) -> bool:
@@ -461,41 +458,39 @@ class _Comparison:
     ) -> Difference | None:
         """Add what the file of a document brings back to the event; return the difference that is left."""
         history = DocumentHistory(self._journal, document)
-        for state in () if may_be_agents else history.states()[1:]:
+        last = None if here.known is not None or may_be_agents else history.last_at(here.path)
+        if last is not None and not last.has_rejected:
+            is_same = here.now == last.state.state
+            if (is_same or here.is_unseen) and event.go_to(history, last.state):  # it has left and returned
+                return None if is_same else replace(here, known=last.state.state)
+        is_known = not (may_be_agents or here.is_unseen)
+        for state in history.states()[1:] if is_known else ():
             if state.is_at(here.path, here.now) and history.brings_back(state) and event.go_to(history, state):
                 return None
         loaded = event.loaded(document, {})
         if loaded is None or here.now is None:
             return here
-        text = self._batch.text(here.now.blob)
-        back = returning(loaded, history.before_away(), text, path=here.path, may_be_agents=may_be_agents)
+        text, earlier = self._batch.text(here.now.blob), history.before_away()
+        if not is_known:
+            earlier = {unit: status for unit, status in earlier.items() if status is Status.PENDING}
+        back = returning(loaded, earlier, text, path=here.path, may_be_agents=may_be_agents)
         below = event.bring_back(self._batch, here, loaded, back, {})
         return None if below == here.now else replace(here, known=below)
-
-    def _was_written_away(self, here: Difference) -> bool:
-        """Return whether a file that is back was last written before it was found to be gone: no look saw that."""
-        seen, gone = self._seen_back(here)
-        return seen is not None and seen.st_mtime_ns <= gone
 
     def _was_moved_back(self, here: Difference) -> bool:
         """Return whether nothing touched a file that is back since it was found to be gone: a folder moved with it.
 
         No program can set the time that shows this, and a file that is written or moved by itself gets another.
         """
-        seen, gone = self._seen_back(here)
-        return seen is not None and seen.st_ctime_ns + FILE_TIME_LAG_NS + here.tick <= gone
-
-    def _seen_back(self, here: Difference) -> tuple[os.stat_result | None, int]:
-        """Return what the system says of a file that is back (None: it is not), and when it was found to be gone."""
         if here.document is None or here.known is not None or here.now is None:
-            return None, 0
-        store = self._journal.store
-        places = [*store.index.history.of(here.document)]
-        newest = store.record(places[-1])[0] if places else None  # None: all of its history was purged
-        if isinstance(newest, Edit | Decision):
-            with suppress(OSError):
-                return os.lstat(os.path.join(os.fsencode(self._journal.tree.root), here.path)), newest.time * _NS_PER_US
-        return None, 0
+            return False
+        last = DocumentHistory(self._journal, here.document).last_at(here.path)
+        if last is None:
+            return False
+        with suppress(OSError):
+            seen = os.lstat(os.path.join(os.fsencode(self._journal.tree.root), here.path))
+            return seen.st_ctime_ns + FILE_TIME_LAG_NS + here.tick <= last.until
+        return False
 
     def _is_under_review(self, document: DocumentId) -> bool:
         found = self._journal.store.index.history.edits_with(document, [Status.PENDING, Status.AWAY])

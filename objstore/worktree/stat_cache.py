@@ -306,6 +306,10 @@ class StatCache:
                 found.update(joined(path, name) for name in _split(row[_LEFT_OUT]) if name not in here)
         return sorted(found)
 
+    def has_seen(self, folder: bytes) -> bool:
+        """Return whether the last scan listed a folder."""
+        return folder in self._rows
+
     def looked_at(self, path: bytes) -> int:
         """Return when the last scan listed the folder that a path is in, or the nearest one above it (ns).
 

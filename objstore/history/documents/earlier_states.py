@@ -11,7 +11,7 @@ from objstore.model.records import Decision, Edit
 from objstore.storage.transaction.journal import Journal
 from objstore.values.fastclass import value
 
-__all__ = ["DocumentHistory", "EarlierState"]
+__all__ = ["DocumentHistory", "EarlierState", "LastState"]
 
 
 @value
@@ -25,6 +25,15 @@ class EarlierState:
     def is_at(self, path: bytes, state: FileState | None) -> bool:
         """Return whether a file in this state is what was found at a path (None: nothing was found)."""
         return self.state == state and (state is None or self.path == path)
+
+
+@value
+class LastState:
+    """The state that a file had at a path before it was found to be gone from there."""
+
+    state: EarlierState
+    until: int  # when it was found to be gone (ns since 1970-01-01 UTC)
+    has_rejected: bool  # whether an edit that had its effect then is rejected now
 
 
 class DocumentHistory:
@@ -53,6 +62,24 @@ class DocumentHistory:
                 if written.document == self.document
             ]
         return found[::-1]
+
+    def last_at(self, path: bytes) -> LastState | None:
+        """Return the last state of the file at a path (None: it is there still, or no record tells of it there)."""
+        newer: EarlierState | None = None
+        for state in self.states():
+            if state.state is None or state.path != path:
+                newer = state
+                continue
+            if newer is None:
+                return None
+            now = self.statuses()
+            live = [unit for unit, status in self.statuses(state.position).items() if status.is_live]
+            return LastState(
+                state=state,
+                until=self._records[newer.position - 1].time * 1_000,
+                has_rejected=any(now[unit] is Status.REJECTED for unit in live),
+            )
+        return None
 
     def statuses(self, position: int | None = None) -> dict[Unit, Status]:
         """Return the status that every unit had after that many records (None: all of them)."""

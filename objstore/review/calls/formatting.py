@@ -17,6 +17,7 @@ from objstore.model.large_file_placeholder import is_placeholder
 from objstore.model.results import Attributor, CallInfo, Difference
 from objstore.review.calls.attribution import UNKNOWN_TIME
 from objstore.review.calls.edit_recorder import Change
+from objstore.review.calls.returned_files import ReturnedFiles
 from objstore.storage.store.write_batch import Batch
 from objstore.storage.transaction.journal import Journal
 from objstore.text.forms import shown_lines
@@ -41,9 +42,11 @@ def attributed(
     `unseen`: those that no look had read.
     """
     found: list[tuple[Change, CallInfo]] = []
+    returned = ReturnedFiles(journal)
     for change in changes:
         moment, tick = _changed(change.path, seen)
-        info = whose(os.fsdecode(change.path), moment, tick, is_unseen=change.path in unseen)
+        is_unseen = change.path in unseen or _is_unseen(returned, change)
+        info = whose(os.fsdecode(change.path), moment, tick, is_unseen=is_unseen)
         found.append((as_formatting(journal, change, whose, moment, tick), info))
     return found
 
@@ -68,6 +71,11 @@ def differences(batch: Batch, changes: Iterable[Change], seen: Mapping[bytes, os
             )
         )
     return found
+
+
+def _is_unseen(returned: ReturnedFiles, change: Change) -> bool:
+    """Return whether a change is a file that is back and may hold what no look has read."""
+    return change.before is None and change.after is not None and returned.is_unseen(change.path, change.after.state)
 
 
 def _changed(path: bytes, seen: Mapping[bytes, os.stat_result]) -> tuple[int, int]:

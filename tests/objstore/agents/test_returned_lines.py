@@ -607,7 +607,7 @@ def test_what_changes_while_a_path_is_ignored_is_unattributed_where_an_agent_wor
 
 
 @pytest.mark.parametrize("writer", ["agent", "person", "person without agents"])
-def test_what_was_written_into_a_folder_before_it_left_is_a_persons_only_where_no_agent_was(
+def test_what_was_written_where_no_look_saw_it_is_a_persons_only_where_no_agent_was(
     project: GitProject, tmp_path: Path, writer: str
 ) -> None:
     (project.folder / "deep").mkdir()
@@ -629,7 +629,7 @@ def test_what_was_written_into_a_folder_before_it_left_is_a_persons_only_where_n
     project.look()
     newest = project.workspace.history.edits(EditFilter())[-1]
     assert newest.edit.path == b"deep/f.txt"
-    assert newest.status is (Status.PENDING if writer == "agent" else Status.ACCEPTED)
+    assert newest.status is (Status.ACCEPTED if writer == "person without agents" else Status.PENDING)
 
 
 def test_what_changes_while_a_path_is_ignored_is_a_persons_where_no_agent_was(project: GitProject) -> None:

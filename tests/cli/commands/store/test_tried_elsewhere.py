@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_runner import CommandRunner
+from tests.support.command_runner import CommandRunner, unforked_cas
 from tests.support.scene import observe_tree
 from tests.support.shared_stores import AFTER, BEFORE, pull, pushed_desk
 
@@ -30,13 +30,20 @@ def lap(tmp_path: Path, runner: CommandRunner) -> CommandRunner:
 def test_command_runs_on_what_another_store_has_or_would_have(
     lap: CommandRunner, tmp_path: Path, words: tuple[str, ...], content: bytes
 ) -> None:
-    temporary, stores = tmp_path / "tmp", (lap.folder, tmp_path / "desk")
-    temporary.mkdir()
+    stores = (lap.folder, tmp_path / "desk")
     before = [observe_tree(folder) for folder in stores]
-    assert lap.done("try", *words, "cat", "a.txt", TMPDIR=str(temporary)).out == content
-    assert lap.cas("try", *words, "false", TMPDIR=str(temporary)).status == 1
-    assert [*temporary.glob("cas-*")] == [path for path in temporary.rglob("*") if path.is_file()] == []
+    assert lap.done("try", *words, "cat", "a.txt").out == content
+    assert lap.cas("try", *words, "false").status == 1
     assert [observe_tree(folder) for folder in stores] == before
+
+
+def test_copy_is_removed_with_the_command(lap: CommandRunner, tmp_path: Path) -> None:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    words = ("try", "--store", "desk/", "ls", str(temporary))
+    assert "cas-" in unforked_cas(*words, folder=lap.folder, settings={"TMPDIR": str(temporary)}).text
+    assert [path for path in temporary.rglob("*") if path.is_file()] == []
+    assert [*temporary.glob("cas-*")] == []
 
 
 @pytest.mark.parametrize("words", [("--store", "desk/"), ("--good", "desk/1^")])

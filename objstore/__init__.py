@@ -344,7 +344,11 @@ if TYPE_CHECKING:
     from objstore.workspace.handle import (
         Workspace as Workspace,
     )
-    from objstore.workspace.remote_decisions import Carried as Carried, RemoteVerdict as RemoteVerdict
+    from objstore.workspace.remote_decisions import (
+        Carried as Carried,
+        RemoteVerdict as RemoteVerdict,
+        WaitingComment as WaitingComment,
+    )
     from objstore.workspace.remotes import (
         Added as Added,
         PulledMember as PulledMember,
@@ -740,7 +744,7 @@ _HOMES: Final = {
     "upkeep.remote.probe": ("Probed",),
     "upkeep.remote.push": ("Pushed", "PushPlan"),
     "upkeep.remote.remotes": ("PUSH_CHOICES", "Member", "Remote", "RemoteState"),
-    "workspace.remote_decisions": ("Carried", "RemoteVerdict"),
+    "workspace.remote_decisions": ("Carried", "RemoteVerdict", "WaitingComment"),
     "workspace.remotes": ("Added", "PulledMember", "clone_remote"),
     "workspace.trials": ("Copy",),
     "review.trial.bisection": ("NotFound", "first_failing", "smallest_failing"),

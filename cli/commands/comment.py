@@ -9,14 +9,14 @@ import click
 from cli.app.invocation import Invocation, Number, command, json_option, recorded_text, reviewer
 from cli.screen.terminal import Screen, can_ask, shown_name, write
 from cli.search.candidates import named, takes_turns
-from cli.selection.selectors import is_on_disk, path_named, was_recorded
+from cli.selection.selectors import edits_named, is_on_disk, path_named, was_recorded
 from cli.selection.turn_selection import TurnSelection
 from objstore import MAX_INT, FileChanged, NoSuchName, Unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from objstore import CommentView, Workspace
+    from objstore import CommentView, Json, Member, Remote, WaitingComment, Workspace
 
 
 __all__ = ["comment", "comment_numbers", "write_comments"]
@@ -27,10 +27,13 @@ _LINES: Final = re.compile(r"(?P<path>.+):(?P<first>[1-9][0-9]{0,8})(-(?P<last>[
 
 _BELOW: Final = "# Write the comment above this line; an empty one is not recorded. It is on: "
 
+_MOST_NAMED: Final = 8
+"""Hunks that a line names."""
+
 comment_numbers = Number(1, MAX_INT)
 
 
-@command("comment")
+@command("comment", takes_others=True)
 @click.argument("target", metavar="[EDIT|HUNK|PATH[:LINE[-LINE]]]", default="", type=named("edit", "path"))
 @takes_turns("Comment on all edits")
 @click.option("-m", "--message", "text", callback=recorded_text, metavar="TEXT", default="", help="What to say.")
@@ -57,6 +60,9 @@ def comment(
     A comment follows its lines. It is sent to the agent that wrote them with the agent's next message, once; `cas send`
     shows what waits. Without -m, your editor opens. Without a target, the comments that are not resolved are listed. A
     comment on a turn or session is about all of its edits, and is shown with those of its first file.
+
+    A comment on what another store has (desk/12:2) becomes one there with the next `cas pull` of that store. `cas
+    comment desk/` lists the comments there, and those that wait.
     """
     if sum(map(bool, (target, by.is_given, reply, resolve or reopen))) > 1:
         raise click.UsageError("Give one of these: a target, --turn or --session, --reply, or --resolve and --reopen.")
@@ -65,6 +71,11 @@ def comment(
             "Name what the comment is on: an edit (12), a hunk (12:2), lines (src/app.py:120) or --turn N."
         )
     invocation = Invocation.current()
+    if invocation.other is not None:
+        if reply or resolve or reopen:
+            raise click.UsageError("--reply, --resolve and --reopen take comments of this store, and no other.")
+        _on_other(invocation, invocation.other, target, by, text, as_json=as_json)
+        return
     with invocation.reviewed_workspace() as workspace:
         who = reviewer()
         if target:
@@ -84,6 +95,51 @@ def comment(
             if not (found or as_json):
                 click.echo("No comments." if everything else "No open comments.", err=True)
         write_comments(workspace, found, invocation.screen(), as_json=as_json)
+
+
+def _on_other(
+    invocation: Invocation, other: "tuple[Remote, Member]", target: str, by: TurnSelection, text: str, *, as_json: bool
+) -> None:
+    """Comment on what another store has, by the log of the bucket; without a target, list its comments."""
+    from objstore import json_line
+
+    remote, member = other
+    screen = invocation.screen()
+    if not (target or by.is_given):
+        with invocation.workspace() as mirror:
+            views = [view for view in mirror.comments.all() if not view.is_resolved]
+            write_comments(mirror, views, screen, as_json=as_json)
+        with invocation.own_workspace() as own:
+            waiting = own.remote_decisions.comments(remote, member)
+        if as_json:
+            write(json_line(_waiting_shape(each)) for each in waiting)
+        else:
+            write(screen.line(_waiting_line(each, member)) for each in waiting)
+        return
+    with invocation.workspace() as mirror:
+        if target:
+            units = [unit for view, found in edits_named(mirror, target) for unit in found if unit.hunk in view.telling]
+        else:
+            units = _units_of(mirror, by)
+    said = text or _typed(invocation.of_other(target or " ".join(by.words)))
+    with invocation.own_workspace() as own:
+        number = own.remote_decisions.comment(remote, member, units, said, who=reviewer())
+    if as_json:
+        names: list[Json] = [*map(str, units)]
+        write([json_line({"store": member.name, "entry": number, "units": names, "text": said})])
+        return
+    write([screen.line(f"Comment {number} is for {member.name}: its next `cas pull` takes it over.")])
+
+
+def _waiting_line(each: "WaitingComment", member: "Member") -> str:
+    on = ", ".join(f"{member.name}/{unit}" for unit in each.units[:_MOST_NAMED])
+    state = f"refused there ({each.why})" if each.why else "not taken over yet"
+    return f"{on}  {each.who}, {state}: {each.text}"
+
+
+def _waiting_shape(each: "WaitingComment") -> "dict[str, Json]":
+    units: list[Json] = [*map(str, each.units)]
+    return {"entry": each.number, "who": each.who, "units": units, "text": each.text, "refused": each.why or None}
 
 
 def _added(workspace: "Workspace", target: str, text: str, who: str) -> "CommentView":
@@ -118,12 +174,17 @@ def _added(workspace: "Workspace", target: str, text: str, who: str) -> "Comment
 
 def _added_to_turn(workspace: "Workspace", by: TurnSelection, text: str, who: str) -> "CommentView":
     """Record a comment on all that some turns or a session changed."""
+    units = _units_of(workspace, by)
+    return workspace.comments.add_to_units(units, text or _typed(" ".join(map(shown_name, by.words))), who=who)
+
+
+def _units_of(workspace: "Workspace", by: TurnSelection) -> list[Unit]:
+    """Return all that some turns or a session changed. Raises click.ClickException if nothing of it is kept."""
     views = [view for view in workspace.review.edits(by.group) if view.expired is None]
     units = [Unit(view.seq, hunk) for view in views for hunk in view.telling]
-    words = " ".join(map(shown_name, by.words))
     if not units:
-        raise click.ClickException(f"No edit that is kept matches {words}.")
-    return workspace.comments.add_to_units(units, text or _typed(words), who=who)
+        raise click.ClickException(f"No edit that is kept matches {' '.join(map(shown_name, by.words))}.")
+    return units
 
 
 def _typed(target: str) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, assert_never, cast
 import click
 
 from cli.app.invocation import Command, Invocation, json_option, reviewer
+from cli.app.member_names import store_named
 from cli.commands.check import check_of, checked
 from cli.render.external_prompt import refuse, settled
 from cli.render.outcomes import (
@@ -134,6 +135,12 @@ def takes_decision_options(function: Function) -> Function:
     return cast("Function", with_options)
 
 
+_NO_NAME_TO_UNDO: Final = (
+    "`cas undo` undoes the newest decision, whatever it was about, and `cas undo --decision N` that one. "
+    "To take an edit out, run `cas reject EDIT`."
+)
+
+
 class Undo(Command):
     """A command that takes no name, though users may expect that it does."""
 
@@ -144,11 +151,7 @@ class Undo(Command):
         except click.UsageError as error:
             if "unexpected extra argument" not in error.format_message():
                 raise
-            raise click.UsageError(
-                "`cas undo` undoes the newest decision, whatever it was about, and `cas undo --decision N` that one. "
-                "To take an edit out, run `cas reject EDIT`.",
-                ctx,
-            ) from error
+            raise click.UsageError(_NO_NAME_TO_UNDO, ctx) from error
 
 
 @value
@@ -357,6 +360,35 @@ class DecisionCommand:
             self._report(workspace, Action.UNDO, outcome, advice)
             if isinstance(outcome, NothingToDo):
                 raise click.ClickException(f"No decision to undo.{self._own_edit(workspace)}")
+
+    def withdraw(self, store: str, number: int) -> None:
+        """Take back a decision on what another store has, and report it; exits 1 if none waits to be carried out.
+
+        `number`: in the log of the bucket (0: the newest one of the user).
+        """
+        from objstore import NoSuchName, json_line
+
+        with self.invocation.own_workspace() as workspace:
+            try:
+                remote, member = store_named(workspace, store)
+            except NoSuchName as error:
+                raise click.UsageError(_NO_NAME_TO_UNDO, click.get_current_context()) from error
+            try:
+                found = workspace.remote_decisions.withdraw(
+                    remote, member, number, who=reviewer(), dry_run=self.dry_run
+                )
+            except NoSuchName as error:
+                reopens = f"`{self.invocation.program} reopen {member.name}/EDIT` asks {member.name} to take it back"
+                which = f"Decision {number} does not wait" if number else "No decision of yours waits"
+                raise click.ClickException(
+                    f"{which} to be carried out by {member.name}. After a pull that shows one, {reopens}."
+                ) from error
+        if self.as_json:
+            write([json_line({"store": member.name, "withdrawn": found, "dry_run": self.dry_run})])
+            return
+        said = f"Would take back decision {found}." if self.dry_run else f"Took back decision {found}."
+        then = f" The next `cas pull` of {member.name} answers, and says if it was carried out before."
+        write([self.invocation.screen().line(said + ("" if self.dry_run else then))])
 
     def redo(self) -> None:
         """Redo one decision and report it; exits 1 when there is none, or it is refused."""

@@ -88,11 +88,13 @@ def _carried(workspace: "Workspace", name: str) -> "list[Carried]":
 def _carried_line(each: "Carried") -> str:
     from cli.render.net_diff import named_units
 
-    what = f"{each.action.value} of {named_units(each.units)} by {shown_name(each.who) or 'somebody'}"
-    reason = f", because: {shown_name(each.reason)}" if each.reason else ""
+    did = "comment on" if each.action is None else f"{each.action.value} of"
+    what = f"{did} {named_units(each.units)} by {shown_name(each.who) or 'somebody'}"
+    because = ":" if each.action is None else ", because:"
+    reason = f"{because} {shown_name(each.reason)}" if each.reason else ""
     match each.result:
         case "carried":
-            return f"Carried out: {what}{reason}"
+            return f"{'Took over' if each.action is None else 'Carried out'}: {what}{reason}"
         case "refused":
             return f"Refused: {what}{reason}: {shown_name(each.why)}"
         case _:
@@ -103,7 +105,7 @@ def _carried_shape(each: "Carried") -> "dict[str, Json]":
     units: list[Json] = [*map(str, each.units)]
     return {
         "entry": each.number,
-        "action": each.action.value,
+        "action": "comment" if each.action is None else each.action.value,
         "units": units,
         "who": each.who,
         "reason": each.reason or None,

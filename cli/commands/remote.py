@@ -29,8 +29,6 @@ def listing(*, as_json: bool) -> None:
 
     With --json, one object a line.
     """
-    from cli.render.status import counted
-
     invocation = Invocation.current()
     screen = invocation.screen()
     with invocation.workspace() as workspace:
@@ -50,7 +48,8 @@ def listing(*, as_json: bool) -> None:
         for each, state, behind in found:
             write(_rows(each, state, behind, undecided, screen))
             if waiting[each.name]:
-                decided = f"{counted(waiting[each.name], 'decision')} of others to be carried out"
+                noun = "decision or comment" if waiting[each.name] == 1 else "decisions or comments"
+                decided = f"{waiting[each.name]} {noun} of others to be carried out"
                 write([screen.line(f"  {decided} (`{invocation.program} pull {each.name}`)")])
     if not found:
         click.echo(f"There are no remotes. `{invocation.program} remote add NAME URL` adds one.", err=True)

@@ -42,8 +42,8 @@ class Elsewhere:
 
     @property
     def no_undo(self) -> str:
-        """Return why no decision is taken back from here."""
-        return f"What was decided on {self.title} can't be taken back here: it may be carried out already."
+        """Return how a decision is taken back, which no key does: it may be carried out already."""
+        return f"`cas undo {self.member.name}/` takes back your newest decision, unless {self.title} carried it out."
 
     def version(self) -> str:
         """Return a text that changes with every entry of the decision log that is read."""

@@ -9,21 +9,20 @@ from objstore.values.fastclass import replace, value
 
 # What only some methods need is imported in them, as in the other roles.
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from objstore.model.basic_types import Status, Unit
     from objstore.model.results import DecisionOutcome
     from objstore.storage.transaction.journal import Journal
     from objstore.upkeep.remote.bucket import Bucket
-    from objstore.upkeep.remote.decisions import Ledger, RemoteDecision
+    from objstore.upkeep.remote.decisions import Ledger, RemoteComment, RemoteDecision, Withdrawal
     from objstore.upkeep.remote.remotes import Member, Remote, Remotes as KnownRemotes
     from objstore.workspace.remotes import Remotes
     from objstore.workspace.review import Review
     from objstore.workspace.trials import Trials
 
-__all__ = ["Carried", "RemoteDecisions", "RemoteVerdict"]
+__all__ = ["Carried", "RemoteDecisions", "RemoteVerdict", "WaitingComment"]
 
-_MOST_WHO: Final = 200
 _CONFLICTS: Final = 5
 _MOST_WHY: Final = 4_000
 """Characters of why a decision was refused: an entry with a longer text than any record has can't be read."""
@@ -42,24 +41,38 @@ class RemoteVerdict:
     result: str  # carried, refused, or open
     why: str  # why it was refused
     is_shown: bool  # whether the mirror shows what became of it
+    withdrawn_by: str = ""  # who took it back, unless it was carried out before; "": it was not
 
     @property
     def words(self) -> str:
         """Return what was decided, while the mirror doesn't show it: `rejected by ann, not carried out yet: why`."""
         when = "carried out since the last pull" if self.result == "carried" else "not carried out yet"
+        if self.withdrawn_by and self.result == "open":
+            when = f"taken back by {self.withdrawn_by}, not answered yet"
         return f"{_DONE[self.action]} by {self.who}, {when}{f': {self.reason}' if self.reason else ''}"
 
 
 @value
-class Carried:
-    """What became of a decision that somebody else made on this store."""
+class WaitingComment:
+    """A comment on another store that its mirror doesn't show yet."""
 
     number: int  # in the log of the bucket
     who: str
-    action: Action
+    units: tuple[Unit, ...]
+    text: str
+    why: str = ""  # why it was refused; "": it was not
+
+
+@value
+class Carried:
+    """What became of a decision or comment that somebody else made on this store."""
+
+    number: int  # in the log of the bucket
+    who: str
+    action: Action | None  # None: it is a comment
     units: tuple[Unit, ...]
     result: str  # carried, refused, or waiting
-    reason: str  # the reviewer's
+    reason: str  # the reviewer's; of a comment, its text
     why: str = ""  # why it was refused, or waits
 
 
@@ -92,23 +105,71 @@ class RemoteDecisions:
         RemoteDecided if somebody was faster, RemoteRolledBack and RemoteFailed.
         """
         from objstore.upkeep.remote.bucket import open_bucket
-        from objstore.upkeep.remote.decisions import RemoteDecision, append, new_nonce
+        from objstore.upkeep.remote.decisions import MAX_WHO, RemoteDecision, new_nonce
 
         self._review.require_person()
+        decision = RemoteDecision(
+            lane=member.lane,
+            action=action,
+            units=dict(units),
+            who=who[:MAX_WHO],
+            reason=reason,
+            nonce=new_nonce(),
+        )
         bucket = open_bucket(remote.url)
         with self._known.held(remote.name):
+            return self._append(remote, bucket, decision, member)
+
+    def withdraw(self, remote: Remote, member: Member, number: int = 0, *, who: str, dry_run: bool = False) -> int:
+        """Take back a decision on another store that is not carried out yet, and return its number.
+
+        `number`: 0 is the newest of `who`. It isn't carried out if the other store reads that in time: its answer says
+        so. Raises AgentDecides, NoSuchName if there is no such decision, RemoteRolledBack and RemoteFailed.
+        """
+        from objstore.upkeep.remote.bucket import open_bucket
+        from objstore.upkeep.remote.decisions import MAX_WHO, Withdrawal, new_nonce
+        from objstore.values.request_errors import NoSuchName
+
+        self._review.require_person()
+        who, bucket = who[:MAX_WHO], open_bucket(remote.url)
+        with self._known.held(remote.name):
             ledger = self._ledger(remote, bucket)
-            decision = RemoteDecision(
-                lane=member.lane,
-                action=action,
-                units=dict(units),
-                who=who[:_MOST_WHO],
-                reason=reason,
-                nonce=new_nonce(),
-            )
-            number = append(bucket, decision, ledger, member.name, member.seen.number)
-            self._ledger(remote, bucket)
-        return number
+            due = {at: each for at, each in ledger.open(member.lane).items() if at not in ledger.withdrawn}
+            found = number or max((at for at, each in due.items() if each.who == who), default=0)
+            if found not in due:
+                named = str(number) if number else "yours"
+                raise NoSuchName(named, f"decision on {member.name} that is not carried out yet")
+            if not dry_run:
+                entry = Withdrawal(lane=member.lane, decision=found, who=who, nonce=new_nonce())
+                self._append(remote, bucket, entry, member)
+            return found
+
+    def comment(self, remote: Remote, member: Member, units: Sequence[Unit], text: str, *, who: str) -> int:
+        """Comment on units of another store, and return the number of the comment in the log of the bucket.
+
+        The store with the files takes it over. Raises AgentDecides, RemoteRolledBack and RemoteFailed.
+        """
+        from objstore.upkeep.remote.bucket import open_bucket
+        from objstore.upkeep.remote.decisions import MAX_WHO, RemoteComment, new_nonce
+
+        self._review.require_person()
+        made = RemoteComment(lane=member.lane, units=tuple(units), who=who[:MAX_WHO], text=text, nonce=new_nonce())
+        bucket = open_bucket(remote.url)
+        with self._known.held(remote.name):
+            return self._append(remote, bucket, made, member)
+
+    def comments(self, remote: Remote, member: Member) -> list[WaitingComment]:
+        """Return the comments on another store that its mirror doesn't show yet, as far as the log was read."""
+        from objstore.upkeep.remote.decisions import Result, settle
+
+        ledger = settle(self._known.entries(remote.name))
+        found = []
+        for number, each in ledger.comments.items():
+            answer = ledger.answers.get(number)
+            if each.lane == member.lane and (answer is None or answer.head > member.seen.number):
+                why = answer.reason if answer is not None and answer.result is Result.REFUSED else ""
+                found.append(WaitingComment(number=number, who=each.who, units=each.units, text=each.text, why=why))
+        return found
 
     def verdicts(self, remote: Remote, member: Member) -> dict[Unit, RemoteVerdict]:
         """Return the newest decision on each unit of another store, as far as the log was read."""
@@ -135,19 +196,21 @@ class RemoteDecisions:
         }
 
     def waiting(self, remote: Remote) -> int:
-        """Return how many decisions on this store wait to be carried out, as far as the log was read."""
+        """Return how many decisions and comments on this store wait to be carried out, as far as the log was read."""
         from objstore.upkeep.remote.decisions import settle
 
-        return len(settle(self._known.entries(remote.name)).open(remote.lane))
+        ledger = settle(self._known.entries(remote.name))
+        return len(ledger.open(remote.lane)) + len(ledger.open_comments(remote.lane))
 
     def carry(self, name: str) -> list[Carried]:
         """Carry out what others decided on this store, by the rules for a person's own decisions, and answer.
 
+        Their comments become comments here.
         Each is made once, even if the process dies in between. One that can't be made now, because of changes that
         are not recorded for example, waits. Raises AgentDecides, StoreLocked, and what a push raises.
         """
         from objstore.upkeep.remote.bucket import open_bucket
-        from objstore.upkeep.remote.decisions import Answer, Result, append, new_nonce
+        from objstore.upkeep.remote.decisions import Answer, RemoteComment, Result, append, new_nonce
 
         self._review.require_person()
         remote = self._known.get(name)
@@ -155,11 +218,16 @@ class RemoteDecisions:
         carried: list[Carried] = []
         with self._known.held(name):
             ledger = self._ledger(remote, bucket)
-            due = ledger.open(remote.lane)
+            due: dict[int, RemoteDecision | RemoteComment] = {}
+            due |= ledger.open(remote.lane)
+            due |= ledger.open_comments(remote.lane)
             if due:
                 self._remotes.push_held(remote, bucket)  # a copy of the store must not decide
-            for number, decision in due.items():
-                done = self._carry_one(name, number, decision)
+            for number, entry in sorted(due.items()):
+                if isinstance(entry, RemoteComment):
+                    done = self._take_over(name, number, entry)
+                else:
+                    done = self._carry_one(name, number, entry, withdrawn_by=ledger.withdrawn.get(number))
                 carried.append(done)
                 if done.result == "waiting":
                     continue
@@ -181,6 +249,16 @@ class RemoteDecisions:
 
     # ---- inside
 
+    def _append(
+        self, remote: Remote, bucket: Bucket, entry: RemoteDecision | RemoteComment | Withdrawal, member: Member
+    ) -> int:
+        """Add an entry about another store to the log, and keep it; return its number. The remote is held."""
+        from objstore.upkeep.remote.decisions import append
+
+        number = append(bucket, entry, self._ledger(remote, bucket), member.name, member.seen.number)
+        self._ledger(remote, bucket)
+        return number
+
     def _ledger(self, remote: Remote, bucket: Bucket) -> Ledger:
         """Return what the log of a bucket says now, and keep its new entries. Raises RemoteRolledBack, RemoteFailed."""
         from objstore.upkeep.remote.decisions import read_log, settle
@@ -191,8 +269,36 @@ class RemoteDecisions:
             self._known.keep_entry(remote.name, number, encoded)
         return settle([*known, *new])
 
-    def _carry_one(self, name: str, number: int, decision: RemoteDecision) -> Carried:
-        """Make one decision here, or find that it was made before the process died."""
+    def _take_over(self, name: str, number: int, comment: RemoteComment) -> Carried:
+        """Make one comment a comment here, or find that it was made before the process died."""
+        from objstore.review import comments
+        from objstore.values.errors import CasError, HistoryBroken
+        from objstore.values.request_errors import EditExpired, NoSuchName
+
+        made = Carried(
+            number=number, who=comment.who, action=None, units=comment.units, result="carried", reason=comment.text
+        )
+        noted = self._known.carrying(name)
+        if noted is not None and noted[0] == number:
+            for view in comments.comments(self._journal):
+                own = view.comment
+                if own.number >= noted[1] and (own.who, own.text) == (comment.who, comment.text):
+                    return made
+        with self._journal.reading() as store:
+            self._known.note_carrying(name, (number, store.index.numbers.next_comment()))
+        try:
+            comments.add_to_units(self._journal, comment.units, comment.text, who=comment.who)
+        except (EditExpired, HistoryBroken, NoSuchName) as error:
+            return replace(made, result="refused", why=str(error))
+        except CasError as error:
+            return replace(made, result="waiting", why=str(error))
+        return made
+
+    def _carry_one(self, name: str, number: int, decision: RemoteDecision, *, withdrawn_by: str | None) -> Carried:
+        """Make one decision here, or find that it was made before the process died.
+
+        `withdrawn_by`: who took it back, so that it is not made any more (None: it was not).
+        """
         from objstore.model.basic_types import Decider, Surface
         from objstore.model.results import Conflicted, Decided, ExternalChanges, NothingToDo
         from objstore.values.errors import CasError, HistoryBroken
@@ -215,6 +321,8 @@ class RemoteDecisions:
         )
         if self._was_made(name, number, decision):
             return made
+        if withdrawn_by is not None:
+            return replace(made, result="refused", why=f"{withdrawn_by or 'somebody'} took it back")
         with self._journal.reading() as store:
             self._known.note_carrying(name, (number, store.index.numbers.next_decision()))
         decider = self._journal.decider
@@ -288,6 +396,7 @@ def _verdicts(known: KnownRemotes, remote: str, member: Member) -> dict[Unit, Re
             result="open" if number not in ledger.answers else ledger.answers[number].result.value,
             why="" if number not in ledger.answers else ledger.answers[number].reason,
             is_shown=number in ledger.answers and ledger.answers[number].head <= member.seen.number,
+            withdrawn_by="" if number not in ledger.withdrawn else ledger.withdrawn[number] or "somebody",
         )
         for number, decision in ledger.valid.items()
         if decision.lane == member.lane

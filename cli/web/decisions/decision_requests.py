@@ -137,7 +137,7 @@ def decided(
 def stepped(server: ServerState, action: Action, answer: Answer, step: Step) -> Shape:
     """Undo or redo a decision and return the outcome."""
     if server.elsewhere is not None:
-        return overtaken(f"{server.elsewhere.no_undo} Reopen the change after a `cas pull` that shows it as decided.")
+        return overtaken(f"{server.elsewhere.no_undo} After a `cas pull` that shows it as decided, reopen the change.")
     answered = server.shown(answer.ticket)
     if answered is None:
         return overtaken(_TOO_OLD)

@@ -117,7 +117,7 @@ export async function undo() {
   await acting;
   const number = state.queue?.undo ?? 0;
   if (number) await perform("undo", { number });
-  else say(state.queue?.elsewhere ? `What was decided on ${state.queue.elsewhere} can’t be taken back here.` : "There is no decision to undo.");
+  else say(state.queue?.elsewhere ? `In a terminal, cas undo takes back what was decided on ${state.queue.elsewhere}.` : "There is no decision to undo.");
 }
 
 /** Redo the decision that was undone last. */

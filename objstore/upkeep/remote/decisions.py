@@ -1,15 +1,16 @@
-"""Keep one log of decisions for all stores of a bucket, so that each unit of each store is decided once.
+"""Keep one log of decisions and comments for all stores of a bucket, so that each unit of each store is decided once.
 
 An entry is created at the next number if that is absent. Whoever loses a number reads what took it, looks again, and
 takes the next one. What counts follows from the entries in order, and is the same for every reader: a decision is void
 if an earlier one on one of its units is not answered yet. The store that has the files answers.
+A decision can be taken back until that store carries it out: whether it was in time, its answer says.
 """
 
 from __future__ import annotations
 
 import os
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from objstore.model.basic_types import Action, Seq, Status, Unit
 from objstore.model.canonical_msgpack import Fields, Value, decode, encode
@@ -28,16 +29,19 @@ from objstore.values.request_errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from objstore.upkeep.remote.bucket import Bucket
 
 __all__ = [
     "MAX_ENTRY",
+    "MAX_WHO",
     "Answer",
     "Ledger",
+    "RemoteComment",
     "RemoteDecision",
     "Result",
+    "Withdrawal",
     "append",
     "decoded",
     "new_nonce",
@@ -49,7 +53,9 @@ MAX_ENTRY: Final = 1 << 20
 """The most bytes of an entry."""
 
 _VERSION: Final = 1
-_MAX_WHO: Final = 200
+MAX_WHO: Final = 200
+"""Characters of the name in an entry."""
+
 _TRIES: Final = 1_000
 _MOST_ENTRIES: Final = 2_000_000
 """Names in a log, of entries and of anything else, that are listed at most."""
@@ -96,11 +102,60 @@ class RemoteDecision:
 
 
 @value
-class Answer:
-    """What became of a decision, said by the store that it is about."""
+class RemoteComment:
+    """A comment on units of a store whose files are elsewhere."""
+
+    lane: Lane
+    units: tuple[Unit, ...]
+    who: str  # a name that somebody claims
+    text: str
+    nonce: bytes = b""
+
+    def encode(self) -> bytes:
+        """Return the bytes of the entry."""
+        units: list[Value] = [[unit.seq, unit.hunk] for unit in sorted(self.units)]
+        return encode(
+            {
+                "kind": "comment",
+                "version": _VERSION,
+                "lane": self.lane,
+                "units": units,
+                "who": self.who,
+                "text": self.text,
+                "nonce": self.nonce,
+            }
+        )
+
+
+@value
+class Withdrawal:
+    """Who takes back a decision: the store that it is about doesn't carry it out if it reads this before it does."""
 
     lane: Lane
     decision: int  # its number in the log
+    who: str  # a name that somebody claims
+    nonce: bytes = b""
+
+    def encode(self) -> bytes:
+        """Return the bytes of the entry."""
+        return encode(
+            {
+                "kind": "withdrawal",
+                "version": _VERSION,
+                "lane": self.lane,
+                "decision": self.decision,
+                "who": self.who,
+                "nonce": self.nonce,
+            }
+        )
+
+
+@value
+class Answer:
+    """What became of a decision or comment, said by the store that it is about."""
+
+    lane: Lane
+    decision: int  # its number in the log, or that of the comment
     result: Result
     head: int  # the number of the first head that shows it, from 1
     reason: str = ""  # why it was refused
@@ -122,6 +177,9 @@ class Answer:
         )
 
 
+Entry: TypeAlias = RemoteDecision | RemoteComment | Withdrawal | Answer
+
+
 @variable
 class Ledger:
     """What the entries of a log mean, in their order."""
@@ -131,11 +189,13 @@ class Ledger:
     void: dict[int, int] = field(
         default_factory=dict
     )  # by number of a decision that doesn't: the one that is before it
-    answers: dict[int, Answer] = field(default_factory=dict)  # by number of the decision
+    comments: dict[int, RemoteComment] = field(default_factory=dict)  # by number
+    withdrawn: dict[int, str] = field(default_factory=dict)  # by number of the decision: who took it back
+    answers: dict[int, Answer] = field(default_factory=dict)  # by number of the decision or comment
     unreadable: int = 0  # entries that are none
     _newest: dict[tuple[Lane, Unit], int] = field(default_factory=dict)
 
-    def take(self, number: int, entry: RemoteDecision | Answer | None) -> None:
+    def take(self, number: int, entry: Entry | None) -> None:
         """Take the next entry into account (None: its bytes are no entry)."""
         self.last = number
         match entry:
@@ -146,9 +206,15 @@ class Ledger:
                     return
                 self.valid[number] = entry
                 self._newest |= {(entry.lane, unit): number for unit in entry.units}
-            case Answer():
+            case RemoteComment():
+                self.comments[number] = entry
+            case Withdrawal():
                 decided = self.valid.get(entry.decision)
-                if decided is not None and decided.lane == entry.lane:
+                if decided is not None and decided.lane == entry.lane and entry.decision not in self.answers:
+                    self.withdrawn.setdefault(entry.decision, entry.who)
+            case Answer():
+                about = self.valid.get(entry.decision) or self.comments.get(entry.decision)
+                if about is not None and about.lane == entry.lane:
                     self.answers.setdefault(entry.decision, entry)
             case None:
                 self.unreadable += 1
@@ -156,6 +222,11 @@ class Ledger:
     def open(self, lane: Lane) -> dict[int, RemoteDecision]:
         """Return the decisions on a store that are not answered yet, ascending."""
         return {number: each for number, each in self.valid.items() if each.lane == lane and number not in self.answers}
+
+    def open_comments(self, lane: Lane) -> dict[int, RemoteComment]:
+        """Return the comments on a store that are not answered yet, ascending."""
+        found = self.comments.items()
+        return {number: each for number, each in found if each.lane == lane and number not in self.answers}
 
     def newest(self, lane: Lane, unit: Unit) -> tuple[RemoteDecision, Answer | None] | None:
         """Return the newest decision on a unit that counts, and its answer (None: it is undecided)."""
@@ -218,9 +289,7 @@ def read_log(bucket: Bucket, seen: int, size: int = 0) -> list[tuple[int, bytes]
     return [(number, _entry(bucket, number, min(most, MAX_ENTRY))) for number, most in new.items()]
 
 
-def append(
-    bucket: Bucket, entry: RemoteDecision | Answer, ledger: Ledger, shown_as: str = "", mirrored: int = 0
-) -> int:
+def append(bucket: Bucket, entry: Entry, ledger: Ledger, shown_as: str = "", mirrored: int = 0) -> int:
     """Add an entry to the log and return its number; `ledger` learns what others added meanwhile.
 
     `shown_as` and `mirrored`: as of `require_free`.
@@ -248,7 +317,7 @@ def new_nonce() -> bytes:
     return os.urandom(HASH_SIZE)
 
 
-def decoded(encoded: bytes) -> RemoteDecision | Answer | None:
+def decoded(encoded: bytes) -> Entry | None:
     """Return the entry in an object's bytes (None: it is none)."""
     try:
         fields = Fields(decode(encoded))
@@ -256,7 +325,9 @@ def decoded(encoded: bytes) -> RemoteDecision | Answer | None:
         if version != _VERSION or not is_lane(lane):
             return None
         nonce = fields.hash("nonce")
-        entry = _decision(fields, Lane(lane), nonce) if kind == "decision" else _answer(fields, Lane(lane), nonce, kind)
+        if kind not in _READERS:
+            return None
+        entry = _READERS[kind](fields, Lane(lane), nonce)
         fields.finish()
     except RecordInvalid:
         return None
@@ -276,15 +347,31 @@ def _entry(bucket: Bucket, number: int, most: int) -> bytes:
 def _decision(fields: Fields, lane: Lane, nonce: bytes) -> RemoteDecision:
     action = fields.choice("action", Action)
     units = dict(map(_unit, fields.items("units")))
-    who = fields.text("who")
-    if action not in _ACTIONS or not units or len(who) > _MAX_WHO:
+    who = _who(fields)
+    if action not in _ACTIONS or not units:
         raise RecordInvalid("it is no decision on units")
     return RemoteDecision(lane=lane, action=action, units=units, who=who, reason=fields.text("reason"), nonce=nonce)
 
 
-def _answer(fields: Fields, lane: Lane, nonce: bytes, kind: str) -> Answer:
-    if kind != "answer":
-        raise RecordInvalid("it is of another kind")
+def _comment(fields: Fields, lane: Lane, nonce: bytes) -> RemoteComment:
+    units, who, text = tuple(map(_named_unit, fields.items("units"))), _who(fields), fields.text("text")
+    if not units or not text:
+        raise RecordInvalid("it is no comment on units")
+    return RemoteComment(lane=lane, units=units, who=who, text=text, nonce=nonce)
+
+
+def _withdrawal(fields: Fields, lane: Lane, nonce: bytes) -> Withdrawal:
+    return Withdrawal(lane=lane, decision=fields.number("decision", least=1), who=_who(fields), nonce=nonce)
+
+
+def _who(fields: Fields) -> str:
+    who = fields.text("who")
+    if len(who) > MAX_WHO:
+        raise RecordInvalid("the name in it is too long")
+    return who
+
+
+def _answer(fields: Fields, lane: Lane, nonce: bytes) -> Answer:
     return Answer(
         lane=lane,
         decision=fields.number("decision", least=1),
@@ -297,11 +384,23 @@ def _answer(fields: Fields, lane: Lane, nonce: bytes, kind: str) -> Answer:
 
 def _unit(value: Value) -> tuple[Unit, Status]:
     match value:
-        case [int(seq), int(hunk), str(status)] if type(seq) is type(hunk) is int and seq > 0 and hunk >= 0:
-            pass
+        case [seq, hunk, str(status)] if status in {each.value for each in Status}:
+            return _named_unit([seq, hunk]), Status(status)
         case _:
             raise RecordInvalid("a unit of it is malformed")
-    try:
-        return Unit(Seq(seq), hunk), Status(status)
-    except ValueError:
-        raise RecordInvalid("a unit of it is malformed") from None
+
+
+def _named_unit(value: Value) -> Unit:
+    match value:
+        case [int(seq), int(hunk)] if type(seq) is type(hunk) is int and seq > 0 and hunk >= 0:
+            return Unit(Seq(seq), hunk)
+        case _:
+            raise RecordInvalid("a unit of it is malformed")
+
+
+_READERS: Final[Mapping[str, Callable[[Fields, Lane, bytes], Entry]]] = {
+    "decision": _decision,
+    "comment": _comment,
+    "withdrawal": _withdrawal,
+    "answer": _answer,
+}

@@ -138,6 +138,7 @@ def awaited_shape(awaited: "Mapping[Unit, RemoteVerdict]", units: "Iterable[Unit
             "who": text_shape(awaited[decided[0]].who),
             "reason": text_shape(awaited[decided[0]].reason),
             "result": awaited[decided[0]].result,
+            "withdrawn_by": text_shape(awaited[decided[0]].withdrawn_by) or None,
         }
         for number, decided in found.items()
     ]

@@ -50,7 +50,7 @@ def test_what_another_store_has_is_shown_and_decided_once_where_the_files_are(
 
     again = server.decide("accept", keys=[first])
     assert "desk/1:1 is decided: reject" in again["message"]
-    assert "can't be taken back here" in server.post("/api/undo", number=1)["message"]
+    assert "`cas undo desk/` takes back your newest decision" in server.post("/api/undo", number=1)["message"]
     accepted = server.decide("accept", path="a.txt", on_screen={second: WHOLE, first: WHOLE})
     assert [change["name"] for change in accepted["changed"]] == ["1:0", "1:2"]
     assert server.queue()["files"] == []

@@ -128,3 +128,31 @@ def test_own_edits_have_none(lap: CommandRunner) -> None:
     lap.write("own.txt", b"own\n")
     (edit,) = lap.done("log", "--json").lines()
     assert edit["awaited"] == []
+
+
+def test_decision_is_taken_back_until_it_is_carried_out(lap: CommandRunner, desk: Path) -> None:
+    assert "Would take back decision 1." in lap.done("undo", "desk/", "--dry-run").text
+    assert "Took back decision 1." in lap.done("undo", "desk/").text
+    assert f"rejected by {reviewer()}, taken back by {reviewer()}, not answered yet" in lap.done("log", "desk/").text
+    assert "No decision of yours waits to be carried out by desk." in lap.cas("undo", "desk/").said
+    assert carried(desk) == [("refused", "Not in capitals.")]
+    lap.done("pull")
+    assert "Decision 1 does not wait" in lap.cas("undo", "desk/", "--decision", "1").said
+    assert "asks desk to accept desk/1:1" in lap.done("accept", "desk/1:1").text
+    assert lap.cas("undo", "stranger/").status == lap.cas("undo", "1").status == 2
+
+
+def test_comment_waits_until_the_other_store_takes_it_over(lap: CommandRunner, desk: Path) -> None:
+    there = CommandRunner(desk)
+    assert "Comment 2 is for desk" in lap.done("comment", "desk/1:1", "-m", "Why?").text
+    lap.done("comment", "desk/a.txt:21", "-m", "And here?")
+    assert f"desk/1:1  {reviewer()}, not taken over yet: Why?" in lap.done("comment", "desk/").text
+    (first, second) = lap.done("comment", "desk/", "--json").lines()
+    assert (first["units"], second["units"]) == (["1:1"], ["1:2"])
+    there.done("pull")
+    assert [view["text"] for view in there.done("comment", "--json").lines()] == ["Why?", "And here?"]
+    lap.done("pull")
+    listed_now = lap.done("comment", "desk/", "--json").lines()
+    assert [(view["text"], view["hunks"]) for view in listed_now] == [("Why?", ["1:1"]), ("And here?", ["1:2"])]
+    assert lap.cas("comment", "desk/", "--reply", "1", "-m", "No").status == 2
+    assert lap.cas("comment", "desk/9", "-m", "No").status == 1

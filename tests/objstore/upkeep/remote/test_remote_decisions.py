@@ -13,6 +13,7 @@ from objstore import (
     Action,
     CallInfo,
     Carried,
+    NoSuchName,
     Origin,
     RemoteDecided,
     RemoteFailed,
@@ -23,7 +24,7 @@ from objstore import (
     Workspace,
 )
 from objstore.upkeep.remote.bucket import open_bucket
-from objstore.upkeep.remote.decisions import RemoteDecision, new_nonce
+from objstore.upkeep.remote.decisions import Answer, RemoteDecision, Result, Withdrawal, new_nonce, settle
 from objstore.upkeep.remote.keys import LOG, Lane, new_lane, numbered, store_of
 from objstore.upkeep.remote.remotes import Remotes
 from objstore.values.fastclass import replace
@@ -62,6 +63,11 @@ class Team:
         assert found is not None
         shown = dict.fromkeys(units, Status.PENDING)
         return self.lap.remote_decisions.decide(*found, action, shown, who=who, reason=reason)
+
+    def withdraws(self, number: int = 0, who: str = "ann") -> int:
+        found = self.lap.remotes.member("desk")
+        assert found is not None
+        return self.lap.remote_decisions.withdraw(*found, number, who=who)
 
     def carry(self) -> list[Carried]:
         return self.desk.remote_decisions.carry("team")
@@ -299,5 +305,103 @@ def test_carrying_that_dies_at_any_step_carries_out_once(tmp_path: Path) -> None
         assert team.text == HALF
         made = [each for each in team.desk.review.in_force() if each.units == {SECOND}]
         assert len(made) == 1
+        assert team.carry() == []
+        team.close()
+
+
+# ---- taken back, and comments
+
+
+def test_decision_that_is_taken_back_in_time_is_not_carried_out(team: Team) -> None:
+    number = team.decides(Action.REJECT, SECOND)
+    assert team.withdraws() == number
+    found = team.lap.remotes.member("desk")
+    assert found is not None
+    assert (
+        team.lap.remote_decisions.verdicts(*found)[SECOND].words
+        == "rejected by ann, taken back by ann, not answered yet"
+    )
+    with pytest.raises(RemoteDecided):
+        team.decides(Action.ACCEPT, SECOND)  # it may be carried out already
+    (done,) = team.carry()
+    assert (done.result, done.why, team.text) == ("refused", "ann took it back", CHANGED)
+    team.decides(Action.ACCEPT, SECOND)
+    assert [each.result for each in team.carry()] == ["carried"]
+
+
+def test_decision_that_was_carried_out_is_not_taken_back(team: Team) -> None:
+    number = team.decides(Action.REJECT, SECOND)
+    team.carry()
+    with pytest.raises(NoSuchName, match="not carried out yet"):
+        team.withdraws(number)
+    with pytest.raises(NoSuchName):
+        team.withdraws()
+
+
+def test_withdrawal_after_the_answer_or_of_another_stores_decision_means_nothing() -> None:
+    desk, other = Lane("d" * 32), Lane("e" * 32)
+    decision = RemoteDecision(
+        lane=desk, action=Action.REJECT, units={FIRST: Status.PENDING}, who="ann", nonce=bytes(32)
+    )
+    answer = Answer(lane=desk, decision=1, result=Result.CARRIED, head=1, nonce=bytes(32))
+    for lane, entries in ((desk, [decision, answer]), (other, [decision]), (desk, [])):
+        late = Withdrawal(lane=lane, decision=1, who="bob", nonce=bytes(32))
+        assert settle((at, each.encode()) for at, each in enumerate([*entries, late], 1)).withdrawn == {}
+
+
+def test_only_own_decisions_are_taken_back_without_a_number(team: Team) -> None:
+    number = team.decides(Action.REJECT, SECOND, who="bob")
+    with pytest.raises(NoSuchName):
+        team.withdraws()
+    assert team.withdraws(number) == number
+    with pytest.raises(NoSuchName):
+        team.withdraws(number)
+
+
+def test_comment_of_another_store_becomes_one_here_once(team: Team) -> None:
+    found = team.lap.remotes.member("desk")
+    assert found is not None
+    remote_decisions = team.lap.remote_decisions
+    remote_decisions.comment(*found, [SECOND], "Why nine?", who="ann")
+    assert [(each.units, each.text) for each in remote_decisions.comments(*found)] == [((SECOND,), "Why nine?")]
+    (done,) = team.carry()
+    assert (done.action, done.result, done.reason) == (None, "carried", "Why nine?")
+    assert team.carry() == []
+    (view,) = team.desk.comments.all()
+    assert (view.comment.who, view.comment.text, view.comment.units) == ("ann", "Why nine?", (SECOND,))
+    assert [sent.number for sent, _ in team.desk.comments.unsent()] == [view.number]
+    team.lap.remotes.pull("team")
+    remote_decisions.carry("team")  # reads the log
+    found = team.lap.remotes.member("desk")
+    assert found is not None
+    assert remote_decisions.comments(*found) == []
+
+
+def test_comment_on_what_does_not_exist_is_refused(team: Team) -> None:
+    found = team.lap.remotes.member("desk")
+    assert found is not None
+    team.lap.remote_decisions.comment(*found, [Unit(Seq(9), 1)], "Why?", who="ann")
+    assert [each.result for each in team.carry()] == ["refused"]
+    team.lap.remotes.pull("team")
+    assert team.desk.comments.all() == []
+
+
+def test_store_that_dies_while_it_takes_a_comment_over_has_it_once(tmp_path: Path) -> None:
+    for number, step in enumerate(sampled_steps(100)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        team = Team(folder)
+        found = team.lap.remotes.member("desk")
+        assert found is not None
+        team.lap.remote_decisions.comment(*found, [SECOND], "Why nine?", who="ann")
+        team.desk.close()
+        try:
+            with Workspace.open(folder / "desk", CountdownDisk(step, power_cut)) as desk:
+                desk.remote_decisions.carry("team")
+        except PowerCut:
+            pass
+        team.desk = Workspace.open(folder / "desk", UnsyncedDisk())
+        team.carry()
+        assert [view.comment.text for view in team.desk.comments.all()] == ["Why nine?"], step
         assert team.carry() == []
         team.close()

@@ -2,21 +2,14 @@
 
 import json
 import subprocess
-import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, Self
+from typing import Self
 
-from tests.support.command_runner import PROGRAM, CommandResult, environment
+from tests.support.command_runner import CommandResult, environment
+from tests.support.fork_server import INSTEAD, forked_program
 
 __all__ = ["ClientProcess"]
-
-_LOOP: Final = """
-import json, subprocess, sys
-for line in sys.stdin:
-    asked = json.loads(line)
-    ran = subprocess.run(asked["command"], input=asked["given"].encode(), capture_output=True, cwd=asked["folder"])
-    print(json.dumps([ran.returncode, ran.stdout.decode(), ran.stderr.decode()]), flush=True)
-"""
 
 
 class ClientProcess:
@@ -26,10 +19,10 @@ class ClientProcess:
         self._folder = folder
         self._calls = 0
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _LOOP],
+            forked_program("cli").command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=environment({}),
+            env=environment({INSTEAD: "tests.support.client_loop"}),
             text=True,
         )
 
@@ -48,12 +41,12 @@ class ClientProcess:
 
     def cas(self, *words: str) -> CommandResult:
         """Run `cas` as a shell of the client does: by a shell that waits for it."""
-        return self._ran(["sh", "-c", '"$@"; exit $?', "sh", *PROGRAM, *words])
+        return self._ran(words, in_shell=True)
 
     def event(self, name: str, **fields: object) -> CommandResult:
         """Report an event."""
         event = {"hook_event_name": name, "session_id": "s1", "cwd": str(self._folder), **fields}
-        return self._ran([*PROGRAM, "hook", "claude-code"], json.dumps(event))
+        return self._ran(("hook", "claude-code"), json.dumps(event))
 
     def begin(self, command: str = "make") -> None:
         """Report that a shell begins."""
@@ -66,8 +59,8 @@ class ClientProcess:
         call = {"tool_use_id": f"t{self._calls}", "tool_input": {"command": command}}
         self.event("PostToolUse", tool_name="Bash", tool_response={}, **call)
 
-    def _ran(self, command: list[str], given: str = "") -> CommandResult:
-        asked = {"command": command, "given": given, "folder": str(self._folder)}
+    def _ran(self, words: Sequence[str], given: str = "", *, in_shell: bool = False) -> CommandResult:
+        asked = {"words": words, "given": given, "folder": str(self._folder), "in_shell": in_shell}
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(asked) + "\n")

@@ -28,7 +28,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple, NoReturn
 
-__all__ = ["INSTEAD", "ForkServer", "ForkedProcess", "ProcessResult", "forked_program"]
+__all__ = ["INSTEAD", "ForkServer", "ForkedProcess", "ProcessResult", "Start", "become", "exchanged", "forked_program"]
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
 LAUNCHER: Final = Path(__file__).with_name("process_launcher.py")
@@ -151,7 +151,7 @@ class ForkServer:
         deadline = time.monotonic() + patience
         try:
             worker.begin(asked, theirs, deadline)
-            out, err = _exchanged(stdin, pipes[0][1], pipes[1][0], pipes[2][0], deadline)
+            out, err = exchanged(stdin, pipes[0][1], pipes[1][0], pipes[2][0], deadline)
             status, is_reusable = worker.ended(deadline)
         except BaseException:
             worker.kill()
@@ -266,7 +266,7 @@ def _line(connection: socket.socket) -> bytes:
     return bytes(received)
 
 
-def _exchanged(given: bytes, stdin: int, stdout: int, stderr: int, deadline: float) -> tuple[bytes, bytes]:
+def exchanged(given: bytes, stdin: int, stdout: int, stderr: int, deadline: float) -> tuple[bytes, bytes]:
     """Write to one pipe, and return what comes out of the two others up to their ends. Raises TimeoutError."""
     read = {stdout: bytearray(), stderr: bytearray()}
     left = memoryview(given)
@@ -311,7 +311,7 @@ def _written(fd: int, content: memoryview) -> memoryview:
 # ---- who is forked from
 
 
-class _Start(NamedTuple):
+class Start(NamedTuple):
     """What a process begins with."""
 
     folder: bytes
@@ -337,7 +337,7 @@ def main(program: str, address: str) -> int:
         return 0
     if isinstance(start, socket.socket):
         return _run_repeatedly(program, import_module(MAINS[program]).main, start)
-    _become(start)
+    become(start)
     name = os.environ.pop(INSTEAD, MAINS[program])
     sys.argv = [name, *start.words]
     ended: int | None = import_module(name).main()
@@ -362,7 +362,7 @@ def _run_repeatedly(program: str, run: Callable[[], int | None], channel: socket
     null = os.open(os.devnull, os.O_RDWR)
     before = _left_behind()
     while start := _next_start(channel):
-        _become(start)
+        become(start)
         del start.files[:]
         sys.argv = [MAINS[program], *start.words]
         try:
@@ -398,7 +398,7 @@ def _left_behind() -> tuple[object, ...]:
     return files, handlers, threading.active_count(), has_children, mask
 
 
-def _next_start(channel: socket.socket) -> _Start | None:
+def _next_start(channel: socket.socket) -> Start | None:
     """Return what the next run begins with; None if there is none."""
     length, files, _, _ = socket.recv_fds(channel, LENGTH, 3)
     if not length:
@@ -409,7 +409,7 @@ def _next_start(channel: socket.socket) -> _Start | None:
     return _parsed(bytes(received), files)
 
 
-def _asked(address: str) -> _Start | socket.socket | None:
+def _asked(address: str) -> Start | socket.socket | None:
     """Serve those who ask; return what to begin with in a child, and None at the end, in this process.
 
     In a child that is to run more than once, return where it is asked to.
@@ -456,7 +456,7 @@ def _asked(address: str) -> _Start | socket.socket | None:
                 asked[child] = connection
 
 
-def _received_start(connection: socket.socket) -> _Start | socket.socket:
+def _received_start(connection: socket.socket) -> Start | socket.socket:
     """Return what a process is to begin with, or where it is asked to run."""
     kind, files, _, _ = socket.recv_fds(connection, 1, 3)
     if kind == REPEATEDLY:
@@ -467,11 +467,11 @@ def _received_start(connection: socket.socket) -> _Start | socket.socket:
     return _parsed(bytes(received), files)._replace(leads_session=kind == ON_TERMINAL)
 
 
-def _parsed(received: bytes, files: list[int]) -> _Start:
+def _parsed(received: bytes, files: list[int]) -> Start:
     folder, count, *parts = received.split(b"\0")
     words, variables = parts[: int(count)], parts[int(count) :]
     environment = dict(variable.split(b"=", 1) for variable in variables)
-    return _Start(folder, [os.fsdecode(word) for word in words], environment, files)
+    return Start(folder, [os.fsdecode(word) for word in words], environment, files)
 
 
 def _tell(connection: socket.socket, status: int) -> None:
@@ -480,7 +480,7 @@ def _tell(connection: socket.socket, status: int) -> None:
         connection.sendall(b"%d\n" % status)
 
 
-def _become(start: _Start) -> None:
+def become(start: Start) -> None:
     """Give this process what it begins with, as the system and the interpreter would."""
     for number, fd in enumerate(start.files):
         os.dup2(fd, number)

@@ -18,7 +18,7 @@ from tests.support.faulty_disk import WHOLE
 from tests.support.mcp_agent import Agent, Result, connected
 
 PRIVATE = "guessed\nthe secret\n"
-ROUNDS = 16 if WHOLE else 6
+ROUNDS = 16 if WHOLE else 4
 """How many times every call is made while folders are swapped: `make crash` takes the larger number."""
 
 FOLDER_SWAPPER = """

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(bool(missing_server("seaweedfs")), reason=missin
 MOST = 60
 """More requests than any of these commands makes."""
 
-SAMPLE = 4
+SAMPLE = 8
 """Of the deaths of a command, the share that is tried unless CAS_CRASH_STEPS is 1."""
 
 
@@ -139,7 +139,8 @@ def run(words: list[str], folder: Path, proxy: Proxy, at: int, *, is_sent: bool)
 def deaths(proxy: Proxy, prepare: Callable[[], tuple[list[str], Path]]) -> Iterator[int]:
     """Prepare a command and kill it, at each of its requests in turn; yield the number of the request each time.
 
-    Of all requests, or of each fourth one of both kinds, unless WHOLE is set; the last is the one that it survives.
+    Of all requests if WHOLE is set, else of the first and each eighth one of both kinds; the last is the one that it
+    survives.
     """
     for is_sent in (False, True):
         for at in range(1, MOST):

@@ -1,4 +1,4 @@
-"""Fixtures: one browser for each module, a project that is copied for each test, and pages of a server of it."""
+"""Fixtures: one browser for all modules, a project that is copied for each test, and pages of a server of it."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Opener: TypeAlias = Callable[..., ReviewPage]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")  # not for the session: playwright runs a loop, with which other tests start none
 def chromium() -> "Iterator[Browser]":
     """Return a browser."""
     with browser() as started:
@@ -89,7 +89,7 @@ def undecided(server: ReviewServer) -> list[str]:
     return [change["key"] for file in files for change in server.get("/api/file", document=file["document"])["all"]]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def idle_pages() -> "list[Page]":
     """Return the pages that no test uses; a page that is used again shows a document in a third of the time."""
     return []

@@ -1,6 +1,6 @@
 """What holds for all tests: how hard hypothesis looks, what they wait for, and what the processes they start inherit.
 
-HYPOTHESIS_PROFILE is `quick`, `ci` (the default) or `long`.
+HYPOTHESIS_PROFILE is `quick`, `ci` (the default), `mutants` or `long`.
 """
 
 import ctypes
@@ -99,12 +99,13 @@ def no_failed_hooks() -> Iterator[None]:
 
 settings.register_profile(
     "ci",
-    max_examples=18,  # `make laws` takes 2,000
+    max_examples=12,  # `make laws` takes 2,000
     deadline=None,
     print_blob=True,
     # No verdict may depend on how fast the machine is.
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("mutants", settings.get_profile("ci"), max_examples=18)
 settings.register_profile("quick", settings.get_profile("ci"), max_examples=10)
 settings.register_profile("long", settings.get_profile("ci"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))

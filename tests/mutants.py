@@ -119,7 +119,7 @@ def draw_mutants(modules: list[str], mutants: int, seed: int) -> list[Mutant]:
 def first_failing_test(copy: Path, tests: Iterable[str]) -> str:
     """Run tests in a copy of the tree; return the first that fails (empty: none)."""
     words = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", "--hypothesis-seed=0", *tests]
-    environment = os.environ | {"PYTHONPATH": str(copy)}
+    environment = os.environ | {"PYTHONPATH": str(copy), "HYPOTHESIS_PROFILE": "mutants"}
     with (copy / "out").open("w+") as out:  # no pipe: a process that hangs may have left others that keep it open
         try:
             status = subprocess.run(

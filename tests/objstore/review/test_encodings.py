@@ -53,7 +53,7 @@ def effective(scene: Scene, seq: int) -> list[Unit]:
     return [unit for unit in scene.units(seq) if unit.hunk or scene.view(seq).whole]
 
 
-@settings(max_examples=max(settings().max_examples // 4, 18), deadline=None)
+@settings(max_examples=max(settings().max_examples // 4, 12), deadline=None)
 @given(
     form=st.sampled_from(OTHER_FORMS),
     history=st.lists(texts, min_size=2, max_size=5),
@@ -91,7 +91,7 @@ def test_decisions_on_another_encoding_have_the_same_result_as_on_plain_text(
         other.close()
 
 
-@settings(max_examples=max(settings().max_examples // 4, 18), deadline=None)
+@settings(max_examples=max(settings().max_examples // 4, 12), deadline=None)
 @given(history=st.lists(st.tuples(texts, st.sampled_from(TextForm)), min_size=2, max_size=5))
 def test_toggles_give_back_the_bytes_whatever_encodings_a_file_had(history: Sequence[tuple[bytes, TextForm]]) -> None:
     with TemporaryDirectory() as made:

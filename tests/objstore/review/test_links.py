@@ -87,7 +87,7 @@ def recorded(scene: Scene, *changes: tuple[str, Entry]) -> list[int]:
 changes = st.lists(st.tuples(st.sampled_from(PATHS), st.sampled_from(ENTRIES)), min_size=1, max_size=3)
 
 
-@settings(max_examples=max(settings().max_examples // 5, 18))
+@settings(max_examples=max(settings().max_examples // 5, 12))
 @given(first=changes, steps=st.lists(changes, min_size=1, max_size=4))
 def test_toggles_of_files_links_and_folders_give_back_identical_states(
     first: list[tuple[str, Entry]], steps: Sequence[list[tuple[str, Entry]]]

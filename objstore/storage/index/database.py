@@ -221,8 +221,7 @@ CREATE INDEX edits_by_session ON edits (session) WHERE session > 0;
 CREATE INDEX edits_pending_in_sessions ON edits (session, document)
     WHERE session > 0 AND status = 'p' AND NOT void AND NOT expired;
 CREATE INDEX edits_voided ON edits (seq) WHERE void;
-CREATE INDEX edits_with_markers ON edits (document) WHERE marks > 0
-"""
+CREATE INDEX edits_with_markers ON edits (document) WHERE marks > 0"""
 """Indexes that only queries use: created after a log has been read, because each record would change most of them.
 
 `unheld` has every column that queries of it need, so that they don't read the table.

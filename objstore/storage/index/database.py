@@ -37,6 +37,7 @@ __all__ = [
     "IndexErrors",
     "begin_writing",
     "checksum",
+    "checksum_of",
     "is_blocked_by_another",
     "is_broken",
     "is_unwritable",
@@ -56,7 +57,7 @@ SqliteError: TypeAlias = sqlite3.DatabaseError | UnicodeDecodeError
 SQLITE_ERRORS: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What a database that can't be opened raises: SQLite's description of a damaged schema may not be UTF-8."""
 
-SCHEMA_VERSION: Final = 34
+SCHEMA_VERSION: Final = 35
 BUSY_SECONDS: Final = 10
 _POLL_SECONDS: Final = 0.0005
 _PRIMARY: Final = 0xFF
@@ -167,22 +168,33 @@ EDIT_COLUMNS: Final = (
 )
 """The columns of an edit's row, in order, without its checksum."""
 
-SUMS: Final = {
-    "blobs": "row_checksum('blobs', id, segment, offset, size, depth)",
-    "edits": f"row_checksum('edits', {', '.join(EDIT_COLUMNS)})",
-    "documents": "row_checksum('documents', id, path, blob, mode, edits, decisions, last_edit, last_decision, "
-    "marked, pending, accepted, rejected, away)",
-    "decisions": "row_checksum('decisions', number, id, segment, offset, takes_back, before, void, time, expired, git)",
-    "pins": "row_checksum('pins', number, id, segment, offset, expired, time)",
-    "snapshots": "row_checksum('snapshots', number, id, segment, offset, root, baseline, expired, time)",
-    "turns": "row_checksum('turns', number, id, segment, offset, time, session, conversation, client, model, prompt)",
-    "sessions": "row_checksum('sessions', number, name)",
-    "comments": "row_checksum('comments', number, id, segment, offset, time, document, answers, conversation, state, "
-    "sent)",
-    "file_stats": "row_checksum('file_stats', path, inode, size, mtime, ctime, blob)",
-    "clean_folders": "row_checksum('clean_folders', folder, names, digest, others)",
-    "clean_until": "row_checksum('clean_until', edit, decision, voided, folders)",
+_SUMMED: Final = {
+    "blobs": "id segment offset size depth",
+    "edits": " ".join(EDIT_COLUMNS),
+    "documents": "id path blob mode edits decisions last_edit last_decision marked pending accepted rejected away",
+    "decisions": "number id segment offset takes_back before void time expired git",
+    "pins": "number id segment offset expired time",
+    "snapshots": "number id segment offset root baseline expired time",
+    "turns": "number id segment offset time session conversation client model prompt",
+    "sessions": "number name",
+    "comments": "number id segment offset time document answers conversation state sent",
+    "file_stats": "path inode size mtime ctime blob",
+    "clean_folders": "folder names digest others",
+    "clean_until": "edit decision voided folders",
 }
+"""The columns that a row's checksum covers, in this order, in each table whose rows have one."""
+
+
+def checksum_of(table: str, **instead: str) -> str:
+    """Return SQL for the checksum of a row. `instead`: expressions for the values that columns are getting.
+
+    Each value is passed as bytes. SQLite would pass text as Python's, and can't if a damaged row has other bytes there.
+    """
+    values = ", ".join(f"CAST({instead.get(name, name)} AS BLOB)" for name in _SUMMED[table].split())
+    return f"row_checksum('{table}', {values})"
+
+
+SUMS: Final = {table: checksum_of(table) for table in _SUMMED}
 """The value of column `checksum` in each table. It is NULL for a blob that is not stored."""
 
 LISTED: Final = (
@@ -299,15 +311,25 @@ COMPARED: Final = {
 """What the log determines of each table: equal in any two indexes of one log."""
 
 
-def checksum(*values: str | bytes | float | None) -> bytes:
-    """Return 8 bytes of BLAKE3 over the name of a table and the values of a row, in the order of SUMS."""
+def checksum(table: str, *values: str | bytes | int | None) -> bytes:
+    """Return the checksum of a row of a table with these values, in the order in which SQL passes them."""
+    return _row_checksum(table, *map(_as_bytes, values))
+
+
+def _as_bytes(value: str | bytes | int | None) -> bytes | None:
+    """Return what SQLite makes of a value that is cast to BLOB."""
+    return value if value is None or isinstance(value, bytes) else str(value).encode()
+
+
+def _row_checksum(*values: str | bytes | None) -> bytes:
+    """Return 8 bytes of BLAKE3 over the name of a table and the values of a row."""
     # Version 0 is that of the first Python 3. If a later one encoded it differently, the index would be rebuilt once.
     return blake3(marshal.dumps(values, 0)).digest(8)
 
 
 def prepare(db: sqlite3.Connection) -> None:
     """Let readers and one writer work at the same time, and let statements compute a row's checksum."""
-    db.create_function("row_checksum", -1, checksum, deterministic=True)
+    db.create_function("row_checksum", -1, _row_checksum, deterministic=True)
     if db.execute("PRAGMA journal_mode").fetchone() == ("delete",):
         # A new database: SQLite would create a journal by its path, which may lead elsewhere by now (see `index_file`).
         db.execute("PRAGMA journal_mode = MEMORY")

@@ -444,7 +444,7 @@ class Index:
 
     def _definitions(self) -> bytes:
         """Return a checksum over the definitions of all tables, indexes and triggers."""
-        return checksum(*chain.from_iterable(self.checks.schema()))
+        return checksum("schema", *chain.from_iterable(self.checks.schema()))
 
     def _has_generations(self) -> bool:
         return dict(self._db.execute("SELECT segment, generation FROM generations")) == self._log.files.generations()

@@ -6,11 +6,10 @@ one differs, the index is damaged, and nothing is changed.
 
 from __future__ import annotations
 
-import re
 from array import array
 from typing import TYPE_CHECKING, Final
 
-from objstore.storage.index.database import SUMS
+from objstore.storage.index.database import SUMS, checksum_of
 from objstore.storage.log.blob_codec import ID_AT, parse_blob_header
 from objstore.storage.log.frames import FRAME_HEADER_SIZE, FrameKind
 from objstore.storage.log.segment_files import GENERATION
@@ -44,8 +43,7 @@ _ID: Final = slice(FRAME_HEADER_SIZE + ID_AT.start, FRAME_HEADER_SIZE + ID_AT.st
 
 def _sum_of(table: str, **now: str) -> str:
     """Return the new checksum of a row in which columns change; a wrong checksum stays wrong."""
-    changed = re.sub(r"\w+", lambda name: now.get(name[0], name[0]), SUMS[table])
-    return f"checksum = iif(checksum IS {SUMS[table]}, {changed}, checksum)"
+    return f"checksum = iif(checksum IS {SUMS[table]}, {checksum_of(table, **now)}, checksum)"
 
 
 _MOVED: Final = (
@@ -58,8 +56,10 @@ _REENCODED: Final = (
 )
 _DROPPED: Final = "DELETE FROM blobs WHERE id = ? AND refs = 0 AND segment = ?"
 _SINGLE: Final = "DELETE FROM duplicates WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.id = duplicates.id)"
-_NOW: Final = "ifnull(moved(offset), offset)"
-_LAST: Final = "UPDATE position SET last_offset = ifnull(moved(last_offset), last_offset) WHERE last_segment = ?"
+_NOW: Final = "ifnull(moved(CAST(offset AS INTEGER)), offset)"
+_LAST: Final = (
+    "UPDATE position SET last_offset = ifnull(moved(CAST(last_offset AS INTEGER)), last_offset) WHERE last_segment = ?"
+)
 
 
 class MovedFrames:

@@ -347,3 +347,17 @@ def test_an_index_that_was_cut_is_reported_or_harmless_and_enters_no_record(
     random.Random("cuts").shuffle(sizes)
     chosen = sizes[share::SHARES] if WHOLE else sizes[:PAGES_SAMPLED]
     assert not wrong(whole, sound, ((f"cut at {size}", index[:size]) for size in chosen))
+
+
+@pytest.mark.parametrize("table", sorted(database.SUMS))
+def test_text_that_is_not_utf8_in_a_row_is_damage_and_no_interruption(
+    whole: Path, sound: tuple[dict[str, Any], Log], table: str
+) -> None:
+    """SQLite can't pass such text to the function of checksums; what fails then is no signal's doing."""
+    index = whole.parent / "odd.sqlite"
+    shutil.copyfile(whole / INDEX, index)
+    with closing(sqlite3.connect(index)) as db, db:
+        columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})") if not row[5]]
+        column = random.Random(table).choice(columns[:-1] or columns)
+        db.execute(f"UPDATE OR IGNORE {table} SET {column} = CAST(x'c3' AS TEXT)")  # noqa: S608 - the schema's names
+    assert not wrong(whole, sound, [(f"{table}.{column}", index.read_bytes())])

@@ -17,6 +17,7 @@ from objstore.model.views import CommentView, UnreportedComments
 from objstore.review.calls.edit_recorder import new_conversation
 from objstore.storage.index.rows import CommentRow, EditConditions
 from objstore.storage.store.write_batch import now
+from objstore.storage.transaction.index_repair import rebuild_index_and_retry
 from objstore.storage.transaction.journal import Journal
 from objstore.storage.transaction.space_reserve import with_reserve
 from objstore.text.lines import split_lines
@@ -107,8 +108,7 @@ def mark(journal: Journal, numbers: Iterable[int], state: CommentState, *, who: 
     """Resolve or reopen comments, and return them. Raises NoSuchName with nothing recorded, and as Journal.commit."""
     wanted = sorted(set(numbers))
     rows = _marked(journal, wanted, state, who=who, conversation="", is_new=lambda row: row.state is not state)
-    with journal.reading():
-        return [_view(journal, _row(journal, row.number), {}) for row in rows]
+    return _read_back(journal, [row.number for row in rows])
 
 
 def mark_sent(journal: Journal, numbers: Iterable[int], *, conversation: str) -> None:
@@ -147,8 +147,7 @@ def address(journal: Journal, numbers: Iterable[int], conversation: str, *, who:
     """
     wanted = sorted(set(numbers))
     _marked(journal, wanted, CommentState.OPEN, who=who, conversation=conversation, is_new=lambda _: True)
-    with journal.reading():
-        return [_view(journal, _row(journal, number), {}) for number in wanted]
+    return _read_back(journal, wanted)
 
 
 # ---- reading
@@ -250,9 +249,21 @@ def _recorded(
             journal.commit(batch, ())
             return answers or number
 
-    number = with_reserve(journal, recorded)
-    with journal.reading():
-        return comment(journal, number)
+    (view,) = _read_back(journal, [with_reserve(journal, recorded)])
+    return view
+
+
+def _read_back(journal: Journal, numbers: Iterable[int]) -> list[CommentView]:
+    """Return comments that have just been recorded or marked.
+
+    If the index is found damaged, it is rebuilt and read again: whoever got an error would record the comment twice.
+    """
+
+    def read() -> list[CommentView]:
+        with journal.reading():
+            return [comment(journal, number) for number in numbers]
+
+    return rebuild_index_and_retry(journal, read)
 
 
 def _marked(

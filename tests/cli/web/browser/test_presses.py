@@ -161,13 +161,15 @@ def tap(review: ReviewPage, rng: random.Random) -> str:
     buttons = place.get_by_role("button", name=ACCEPT, disabled=False)
     way = rng.choice(["double", "triple", "held", "enter", "both", "key and click"])
     key = rng.choice("ax")
-    box = buttons.nth(rng.randrange(buttons.count())).bounding_box() if buttons.count() else None
+    # Handles, because the other tab's decision may take the buttons away at any moment.
+    handles = buttons.element_handles()
+    box = rng.choice(handles).bounding_box() if handles else None
     match way:
         case "double" | "triple" if box is not None:
             count = 2 if way == "double" else 3
             page.mouse.click(box["x"] + 5, box["y"] + 5, click_count=count, delay=rng.choice([0, 30, 120]))
         case "enter" | "both" if box is not None:
-            buttons.first.focus()
+            handles[0].evaluate("button => button.focus()")
             page.keyboard.down("Enter")
             if way == "enter":
                 page.keyboard.down("Enter")

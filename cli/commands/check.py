@@ -1,7 +1,7 @@
 """Let a command decide whether a decision is made: it runs on a copy of what the decision would leave."""
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -11,9 +11,9 @@ from cli.screen.terminal import can_ask, visible
 from objstore import CheckFailed, ending_on_signals
 
 if TYPE_CHECKING:
-    from objstore import Check, Copy, DecisionOutcome, Workspace
+    from objstore import Check, Copy, Workspace
 
-__all__ = ["check_of", "checked", "takes_check"]
+__all__ = ["check_of", "checking", "say_that_it_runs", "takes_check"]
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -37,25 +37,19 @@ def check_of(workspace: "Workspace", typed: str) -> "Check | None":
     return workspace.trials.check(typed, start_folder(workspace))
 
 
-def checked(
-    workspace: "Workspace",
-    check: "Check",
-    decide: "Callable[..., DecisionOutcome]",
-    *,
-    reason: str,
-    stops_at_broken: bool,
-) -> "DecisionOutcome":
-    """Make a decision if a check succeeds. Raises ClickException if it fails, and what `Trials.checked` raises."""
+@contextmanager
+def checking(workspace: "Workspace") -> Iterator[None]:
+    """Clean up after a check if a signal ends it. Raises AgentDecides, and ClickException if the check fails."""
     workspace.review.require_person()
-
-    def copied(copy: "Copy") -> None:
-        say_what_is_missing(copy.skipped)
-        if can_ask():
-            click.echo(f"Checking with `{visible(check.command)}` ...", err=True)
-
-    run = partial(workspace.trials.checked, check, decide, workspace.review.preview, copied=copied)
     try:
         with ending_on_signals():
-            return run(reason=reason, stops_at_broken=stops_at_broken)
+            yield
     except CheckFailed as error:
         raise click.ClickException("\n".join(map(visible, [str(error), *error.lines]))) from None
+
+
+def say_that_it_runs(check: "Check", copy: "Copy") -> None:
+    """Say on a terminal that a check runs, and what its copy of the workspace lacks."""
+    say_what_is_missing(copy.skipped)
+    if can_ask():
+        click.echo(f"Checking with `{visible(check.command)}` ...", err=True)

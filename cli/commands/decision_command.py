@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial, wraps
 from itertools import chain
-from typing import TYPE_CHECKING, Final, TypeVar, assert_never, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, assert_never, cast
 
 import click
 
 from cli.app.invocation import Command, Invocation, json_option, reviewer
 from cli.app.member_names import store_named
-from cli.commands.check import check_of, checked
-from cli.render.external_prompt import refuse, settled
+from cli.commands.check import check_of, checking, say_that_it_runs
+from cli.render.external_prompt import refuse, settled_in_dialogue
 from cli.render.outcomes import (
     MY_CHANGES,
     conflict_text,
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
         Check,
         DecisionInForce,
         DecisionOutcome,
-        ExternalChange,
         Json,
         Member,
         Remote,
@@ -263,28 +262,26 @@ class DecisionCommand:
         """Take a decision on what `selection` selects, and report it, as `decide`."""
         units = found.units
         decision = partial(workspace.decide, action, [*units], reason=reason, who=reviewer(), shown=units)
-        must_pass = self._check(workspace, action, way_out)
+        check = self._check(workspace, action, way_out)
 
-        def decide(
-            on_external: OnExternal, expected: tuple["ExternalChange", ...], *, stops_at_broken: bool
-        ) -> "DecisionOutcome":
+        def decide(**answers: Any) -> "DecisionOutcome":  # noqa: ANN401 - as of `Decide`
             chosen = partial(
                 decision,
                 cascade=way_out.cascade,
                 keeps_lines=way_out.keeps_lines,
                 markers=way_out.markers,
-                on_external=on_external,
-                expected=expected,
+                **answers,
             )
-            if must_pass is not None:
-                return checked(workspace, must_pass, chosen, reason=reason, stops_at_broken=stops_at_broken)
+            if check is not None:
+                with checking(workspace):
+                    return chosen(check=check, copied=partial(say_that_it_runs, check))
             with showing_progress(workspace, DECIDING):
-                return chosen(stops_at_broken=stops_at_broken, dry_run=self.dry_run)
+                return chosen(dry_run=self.dry_run)
 
         outcome: DecisionOutcome = NothingToDo()
         if units:
             asks = not (is_sure or self.dry_run)
-            outcome = settled(workspace, decide, self.on_external, asks_about_names=asks)
+            outcome = settled_in_dialogue(workspace, decide, self.on_external, asks_about_names=asks)
         can_mark = False
         if isinstance(outcome, Conflicted) and outcome.outside and not (way_out or selection.command):
             with suppress(CasError), showing_progress(workspace, DECIDING):
@@ -402,14 +399,11 @@ class DecisionCommand:
                 raise click.ClickException("No decision to redo.")
 
     def _stepped(self, workspace: "Workspace", step: Callable[..., "DecisionOutcome"]) -> "DecisionOutcome":
-        def decide(
-            on_external: OnExternal, expected: tuple["ExternalChange", ...], *, stops_at_broken: bool
-        ) -> "DecisionOutcome":
+        def decide(**answers: Any) -> "DecisionOutcome":  # noqa: ANN401 - as of `Decide`
             with showing_progress(workspace, DECIDING):
-                chosen = partial(step, stops_at_broken=stops_at_broken, dry_run=self.dry_run)
-                return chosen(who=reviewer(), on_external=on_external, expected=expected)
+                return step(who=reviewer(), dry_run=self.dry_run, **answers)
 
-        return settled(workspace, decide, self.on_external, asks_about_names=not self.dry_run)
+        return settled_in_dialogue(workspace, decide, self.on_external, asks_about_names=not self.dry_run)
 
     def _earlier_undo(self, workspace: "Workspace", made: "Sequence[DecisionInForce]", refused: int) -> list[str]:
         """Return the command that undoes the newest decision before a refused one, if any of the last few can be."""
@@ -507,7 +501,7 @@ def _with_users(workspace: "Workspace", found: "Selected", *, cascade: bool) -> 
         users = {each.user for each in broken if each.user is not None} - units.keys()
         if not users:
             break
-        units |= {unit: workspace.history.edit(unit.seq).units[unit.hunk] for unit in users}
+        units |= workspace.history.statuses(users)
     return replace(found, units=units, named=tuple(sorted({*found.named, *(units.keys() - found.units.keys())})))
 
 

@@ -4,7 +4,8 @@ Without a terminal, the refusal shows how the changes begin, and what breaks is 
 """
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, NoReturn, Protocol
 
@@ -28,7 +29,7 @@ from objstore import (
 if TYPE_CHECKING:
     from objstore import DecisionOutcome, ExternalChange, Workspace
 
-__all__ = ["external_diff", "external_sides", "refuse", "settled"]
+__all__ = ["external_diff", "external_sides", "refuse", "settled", "settled_in_dialogue"]
 
 _LINES_SHOWN: Final = 20
 """Lines of the diffs of all changes from outside that a refusal shows."""
@@ -41,7 +42,7 @@ class Decide(Protocol):
     """A decision that waits for answers."""
 
     def __call__(
-        self, on_external: OnExternal, expected: tuple["ExternalChange", ...], *, stops_at_broken: bool
+        self, *, on_external: OnExternal, expected: tuple["ExternalChange", ...], stops_at_broken: bool
     ) -> "DecisionOutcome":
         """Take it, given what to do about changes from outside, and which of them the person was shown.
 
@@ -50,32 +51,48 @@ class Decide(Protocol):
 
 
 def settled(
-    workspace: "Workspace", decide: Decide, on_external: OnExternal | None, *, asks_about_names: bool
-) -> "DecisionOutcome":
-    """Take a decision and return its outcome; on a terminal, ask what to do about changes from outside.
+    decide: Decide,
+    on_external: OnExternal | None = None,
+    *,
+    about_external: "Callable[[tuple[ExternalChange, ...]], OnExternal] | None",
+    about_names: "Callable[[Decided], bool] | None",
+) -> "DecisionOutcome | None":
+    """Take a decision and return its outcome; ask what to do about changes from outside, and whether to break names.
 
-    `on_external` is the answer given in advance (None: none). The outcome is ExternalChanges if the answer is to abort,
-    or if no one can be asked. `asks_about_names`: on a terminal, also ask before it breaks names. Raises Abort if it
-    should not.
+    `on_external` is the answer given in advance (None: none). `about_external` asks for it, `about_names` whether to go
+    ahead (None: that is not asked). The outcome is ExternalChanges if the answer is to abort, or if no one is asked;
+    None if the decision is left because of names.
     """
-    stops = asks_about_names and can_ask()
-    answer: OnExternal = on_external or OnExternal.ABORT
-    expected: tuple[ExternalChange, ...] = ()
-    outcome = decide(answer, expected, stops_at_broken=stops)
-    if on_external is None and isinstance(outcome, ExternalChanges) and can_ask():
-        # Standard output may be read by a program: the dialogue with the person is on stderr.
-        for change in outcome.changes:
-            for line in external_diff(workspace, change, FOR_STDERR):
-                click.echo(line, err=True, nl=False)
-        answer, expected = _asked(len(outcome.changes)), outcome.changes
+    asks_about_names = about_names is not None
+    chosen = partial(decide, on_external=on_external or OnExternal.ABORT, expected=())
+    outcome = chosen(stops_at_broken=asks_about_names)
+    if on_external is None and about_external is not None and isinstance(outcome, ExternalChanges):
+        answer = about_external(outcome.changes)
         if answer is OnExternal.ABORT:
             return outcome
-        outcome = decide(answer, expected, stops_at_broken=stops)
-    if stops and isinstance(outcome, Decided) and not outcome.number:
-        for said in broken_words(outcome):
-            click.echo(visible(said), err=True)
-        click.confirm("Go ahead?", abort=True, err=True)
-        outcome = decide(answer, expected, stops_at_broken=False)
+        chosen = partial(decide, on_external=answer, expected=outcome.changes)
+        outcome = chosen(stops_at_broken=asks_about_names)
+    if about_names is not None and isinstance(outcome, Decided) and not outcome.number:
+        return chosen(stops_at_broken=False) if about_names(outcome) else None
+    return outcome
+
+
+def settled_in_dialogue(
+    workspace: "Workspace", decide: Decide, on_external: OnExternal | None, *, asks_about_names: bool
+) -> "DecisionOutcome":
+    """Take a decision and return its outcome; on a terminal, ask as `settled`. Raises Abort if it should not be taken.
+
+    Standard output may be read by a program: the dialogue with the person is on stderr.
+    """
+    outcome: DecisionOutcome | None
+    if not can_ask():
+        outcome = settled(decide, on_external, about_external=None, about_names=None)
+    else:
+        about_external = partial(_asked_about_external, workspace)
+        about_names = _asked_about_names if asks_about_names else None
+        outcome = settled(decide, on_external, about_external=about_external, about_names=about_names)
+    if outcome is None:
+        raise click.Abort
     return outcome
 
 
@@ -84,8 +101,8 @@ def refuse(
 ) -> NoReturn:
     """Raise the refusal of a decision because of changes from outside, after the first lines of their diffs.
 
-    These are on stderr, and only there if `settled` has not shown the diffs already. Arguments as of `settled` and
-    `external_refusal`.
+    These are on stderr, and only there if `settled_in_dialogue` has not shown the diffs already. `on_external`: the
+    answer given in advance (None: none); `program`: as of `external_refusal`.
     """
     in_the_way = [(change.path, change.taken_by) for change in changes if change.taken_by in _SPECIAL]
     if in_the_way:
@@ -128,11 +145,20 @@ def external_sides(workspace: "Workspace", change: "ExternalChange") -> tuple[by
         return recorded, None
 
 
-def _asked(number: int) -> OnExternal:
+def _asked_about_names(outcome: Decided) -> bool:
+    for said in broken_words(outcome):
+        click.echo(visible(said), err=True)
+    return click.confirm("Go ahead?", err=True)
+
+
+def _asked_about_external(workspace: "Workspace", found: "tuple[ExternalChange, ...]") -> OnExternal:
+    for change in found:
+        for line in external_diff(workspace, change, FOR_STDERR):
+            click.echo(line, err=True, nl=False)
     # Before the question: Ctrl-C during an import may be lost in the import system's own clean-up.
     from cli.screen.keyboard import await_typing
 
-    changes = "This change was" if number == 1 else f"These {number} changes were"
+    changes = "This change was" if len(found) == 1 else f"These {len(found)} changes were"
     click.echo(f"{changes} made outside and never recorded.", err=True)
     while True:
         try:

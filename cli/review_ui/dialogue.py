@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from click import ClickException
 
@@ -27,7 +27,6 @@ from objstore import (
     CheckFailed,
     Conflicted,
     Decided,
-    ExternalChanges,
     NothingToDo,
     OnExternal,
     Status,
@@ -82,24 +81,24 @@ class ReviewDialogue:
         """
         if action is Action.REJECT and not self._agreed_on_more(shown):
             return None
-        outcome = self._outcome(action, [*shown], shown, reason=reason)
-        if isinstance(outcome, Conflicted):
-            goes = [unit for unit in outcome.reject_first if unit.seq not in outcome.outside]
-            also = self._statuses(goes)
-            self._write(conflict_text(outcome, [], self._screen))
-            if action is not Action.REJECT:
-                return None
-            listed = f" ({_listed(also)})" if goes else ""
-            keep = ", keep the file with the lines of others [k]" if outcome.can_keep_lines else ""
-            self._ask(f"Reject what depends on it too{listed} [y]{keep}, or leave it [any other key]")
-            key = self._key()
-            keeps_lines = outcome.can_keep_lines and key == "k"
-            if key != "y" and not keeps_lines:
-                return None
-            refused, shown = outcome, {**also, **shown}
-            units = [unit for unit in shown if unit not in also]
-            outcome = self._outcome(action, units, shown, reason=reason, refused=refused, keeps_lines=keeps_lines)
-        return outcome
+        decide = partial(self._outcome, action, reason=reason)
+        outcome = decide([*shown], shown)
+        if not isinstance(outcome, Conflicted):
+            return outcome
+        also = self._statuses(outcome.recorded_to_reject)
+        self._write(conflict_text(outcome, [], self._screen))
+        if action is not Action.REJECT:
+            return None
+        listed = f" ({_listed(also)})" if also else ""
+        keep = ", keep the file with the lines of others [k]" if outcome.can_keep_lines else ""
+        self._ask(f"Reject what depends on it too{listed} [y]{keep}, or leave it [any other key]")
+        key = self._key()
+        keeps_lines = outcome.can_keep_lines and key == "k"
+        if key != "y" and not keeps_lines:
+            return None
+        units = [unit for unit in shown if unit not in also]
+        further = {"cascade": not keeps_lines, "keeps_lines": keeps_lines}
+        return decide(units, {**also, **shown}, refused=outcome, **further)
 
     def _agreed_on_more(self, shown: Mapping[Unit, Status]) -> bool:
         """Ask before a rejection takes further hunks along by itself, such as formatting; return whether to go on."""
@@ -114,52 +113,25 @@ class ReviewDialogue:
         return self._key() == "y"
 
     def _statuses(self, units: Iterable[Unit]) -> dict[Unit, Status]:
-        units = list(units)
-        views = {seq: self._workspace.history.edit(seq) for seq in {unit.seq for unit in units}}
-        return {unit: views[unit.seq].units[unit.hunk] for unit in units}
+        return self._workspace.history.statuses(units)
 
     def _outcome(
         self,
         action: Action,
         units: Sequence[Unit],
         shown: Mapping[Unit, Status],
-        *,
-        reason: str,
-        refused: Conflicted | None = None,
-        keeps_lines: bool = False,
+        **options: Any,  # noqa: ANN401 - `Review.decide` names and checks them
     ) -> "DecisionOutcome | None":
-        """Take a decision; `refused`: the conflict whose hunks are to be rejected too (None: none are).
-
-        `keeps_lines`: in a file of which the creation is rejected, the lines of these hunks stay.
-        """
-        cascade = refused is not None and not keeps_lines
-        decide = partial(
-            self._workspace.decide,
-            action,
-            units,
-            who=reviewer(),
-            shown=shown,
-            cascade=cascade,
-            keeps_lines=keeps_lines,
-            refused=refused,
-        )
+        """Take a decision, after the check of the settings if there is one; return None if it was left."""
         check = self._workspace.trials.check()
+        decide = partial(self._workspace.decide, action, units, who=reviewer(), shown=shown, **options)
         if check is None:
-            return self._carried_out(partial(decide, reason=reason))
+            return self._carried_out(decide)
+        says = f"Checking with `{visible(check.command)}`; Ctrl-C stops it ..."
 
-        def checked(
-            *, on_external: OnExternal, expected: "tuple[ExternalChange, ...]", stops_at_broken: bool
-        ) -> "DecisionOutcome":
-            chosen = partial(decide, on_external=on_external, expected=expected)
+        def checked(**answers: Any) -> "DecisionOutcome":  # noqa: ANN401 - as of `Decide`
             with ending_on_signals():
-                return self._workspace.trials.checked(
-                    check,
-                    chosen,
-                    self._workspace.review.preview,
-                    reason=reason,
-                    stops_at_broken=stops_at_broken,
-                    copied=lambda _: self._say(f"Checking with `{visible(check.command)}`; Ctrl-C stops it ..."),
-                )
+                return decide(check=check, copied=lambda _: self._say(says), **answers)
 
         try:
             return self._carried_out(checked)
@@ -173,25 +145,19 @@ class ReviewDialogue:
 
         Returns None if it was left, because of names.
         """
-        chosen = partial(decide, on_external=OnExternal.ABORT, expected=())
-        with showing_progress(self._workspace, DECIDING):
-            outcome = chosen(stops_at_broken=True)
-        if isinstance(outcome, ExternalChanges):
-            answer = self._asked_about(outcome.changes)
-            if answer is OnExternal.ABORT:
-                return outcome
-            chosen = partial(decide, on_external=answer, expected=outcome.changes)
+        from cli.render.external_prompt import settled
+
+        def shown(**answers: Any) -> "DecisionOutcome":  # noqa: ANN401 - as of `Decide`
             with showing_progress(self._workspace, DECIDING):
-                outcome = chosen(stops_at_broken=True)
-        if not isinstance(outcome, Decided) or outcome.number:
-            return outcome
+                return decide(**answers)
+
+        return settled(shown, about_external=self._asked_about, about_names=self._asked_about_names)
+
+    def _asked_about_names(self, outcome: Decided) -> bool:
         for said in broken_words(outcome):
             self._say(visible(said))
         self._ask("Go ahead [y], or leave it [any other key]")
-        if self._key() != "y":
-            return None
-        with showing_progress(self._workspace, DECIDING):
-            return chosen(stops_at_broken=False)
+        return self._key() == "y"
 
     def _asked_about(self, changes: "tuple[ExternalChange, ...]") -> OnExternal:
         from cli.render.external_prompt import external_diff

@@ -528,7 +528,7 @@ class Review(ReviewDialogue):
     # ---- inside
 
     def _status(self, unit: Unit) -> Status:
-        return self._workspace.history.edit(unit.seq).units[unit.hunk]
+        return self._workspace.history.statuses([unit])[unit]
 
 
 def _is(number: int) -> str:

@@ -7,16 +7,19 @@ surface, the queue sees that a change is gone and how its hunks are decided. All
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 from objstore import Status, Unit, value
 
-__all__ = ["DoneFile", "ListedChange", "ReviewProgress", "Stop"]
+__all__ = ["DoneFile", "ListedChange", "ReviewProgress", "Statuses", "Stop"]
 
 _MOST_DECIDED: Final = 20_000
 
 Stop = tuple[int, int]
 """A turn in the queue: its number and its session's. Edits without a turn have 0 as the number."""
+
+Statuses: TypeAlias = Callable[[Collection[Unit]], Mapping[Unit, Status]]
+"""Returns the status of each of some hunks, as far as they are there."""
 
 
 @value
@@ -55,11 +58,11 @@ class ReviewProgress:
         self,
         pending: Mapping[bytes, ListedChange],
         unread: Collection[int],
-        statuses: Callable[[Unit], Status | None],
+        statuses: Statuses,
     ) -> dict[bytes, ListedChange]:
         """Take the pending changes as they are now, and return those that were last known of `unread`.
 
-        `unread`: documents whose changes are not known now. `statuses`: returns that of a hunk (None: it is gone).
+        `unread`: documents whose changes are not known now. `statuses`: returns those of hunks that are there.
         """
         with self._lock:
             back = {unit for change in pending.values() for unit in change.units}
@@ -68,7 +71,7 @@ class ReviewProgress:
             kept = {key: change for key, change in self._pending.items() if change.document in unread}
             for key, change in self._pending.items():
                 if key not in pending and key not in kept:
-                    verdict = _verdict(map(statuses, change.units))
+                    verdict = _verdict(change.units, statuses)
                     if verdict is not None:
                         self._decided[key] = change, verdict
             self._pending = {**kept, **pending}
@@ -121,9 +124,10 @@ def _in_order(stop: Stop) -> tuple[bool, Stop]:
     return not stop[0], stop
 
 
-def _verdict(statuses: Iterable[Status | None]) -> Status | None:
-    """Return how a change is decided, given its hunks' statuses; None: it is not."""
-    found = set(statuses)
+def _verdict(units: Collection[Unit], statuses: Statuses) -> Status | None:
+    """Return how a change is decided, given its hunks; None: it is not."""
+    known = statuses(units)
+    found = {known.get(unit) for unit in units}
     if not found or not found <= {Status.ACCEPTED, Status.REJECTED}:
         return None
     return Status.REJECTED if Status.REJECTED in found else Status.ACCEPTED

@@ -9,6 +9,7 @@ import secrets
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from cli.selection.elsewhere import Elsewhere
     from objstore import FileSummary, NetFile
 
-__all__ = ["NO_TICKET", "DecisionRequest", "ServerState", "ShownChange", "Ticket", "WaitingRejection"]
+__all__ = ["NO_TICKET", "DecisionRequest", "ServerState", "ShownChange", "Ticket", "WaitingRejection", "WayOut"]
 
 _MOST_TICKETS: Final = 100
 _MOST_SHOWN: Final = 200_000
@@ -83,6 +84,14 @@ class ShownChange:
     rows: int  # of its removed and inserted lines
 
 
+class WayOut(Enum):
+    """A way out of a conflict that the page offers, by the name of its field in a request."""
+
+    CASCADE = "cascade"
+    KEEP_LINES = "keep_lines"
+    MARKERS = "markers"
+
+
 @value
 class DecisionRequest:
     """A decision that the page requests."""
@@ -92,9 +101,7 @@ class DecisionRequest:
     statuses: tuple[tuple[Unit, Status], ...] = ()  # of single hunks, as they were shown
     screen: OnScreen = NOTHING
     reason: str = ""
-    cascade: bool = False
-    markers: bool = False
-    keep_lines: bool = False
+    way_out: WayOut | None = None  # None: a conflict is refused
     on_external: OnExternal = OnExternal.ABORT
     ticket: str = ""
 

@@ -299,6 +299,11 @@ class Conflicted:
     outside: tuple[Seq, ...] = ()  # edits among these that are external and were not recorded in the end
     can_keep_lines: bool = False  # whether the decision would be possible if it kept the lines of others
 
+    @property
+    def recorded_to_reject(self) -> tuple[Unit, ...]:
+        """Return the live units that can't stay, without those of changes from outside, which have no number yet."""
+        return tuple(unit for unit in self.reject_first if unit.seq not in self.outside)
+
 
 @value
 class ExternalChange:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from objstore.disk.fs.confined_path import MAX_FILE, Tree, find_root
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from objstore.workspace.sessions import Sessions
     from objstore.workspace.snapshots import Snapshots
     from objstore.workspace.transfer import Transfer
-    from objstore.workspace.trials import Trials
+    from objstore.workspace.trials import Check, Copy, Trials
     from objstore.worktree.walk import ScanLimits
 
 __all__ = ["Workspace"]
@@ -410,10 +410,23 @@ class Workspace:
         self,
         action: Action,
         units: Sequence[Unit],
+        *,
+        check: Check | None = None,
+        copied: Callable[[Copy], object] = lambda _: None,
+        stopped: Callable[[], bool] = lambda: False,
+        reason: str = "",
+        stops_at_broken: bool = False,
         **options: Any,  # noqa: ANN401 - `review.decide` names and checks them
     ) -> DecisionOutcome:
-        """Call `review.decide`."""
-        return self.review.decide(action, units, **options)
+        """Call `review.decide`. `check`: what has to succeed first (None: nothing); the rest is as of `Trials.checked`.
+
+        Raises also what `Trials.checked` raises.
+        """
+        decide = partial(self.review.decide, action, units, **options)
+        if check is None:
+            return decide(reason=reason, stops_at_broken=stops_at_broken)
+        run = partial(self.trials.checked, check, decide, self.review.preview, copied=copied, stopped=stopped)
+        return run(reason=reason, stops_at_broken=stops_at_broken)
 
 
 class _Evidence(Evidence):

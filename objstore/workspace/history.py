@@ -11,13 +11,13 @@ from objstore.workspace.role import Role, reads
 
 # What only some methods need is imported in them: `cas status` must not wait for the review core to load.
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from objstore.history.blame import BlamedLines
     from objstore.history.completions import NameKind, NameSuggestion
     from objstore.history.patch_series import SeriesStep
     from objstore.history.verdicts import Verdicts
-    from objstore.model.basic_types import FileState, Seq, Unit
+    from objstore.model.basic_types import FileState, Seq, Status, Unit
     from objstore.model.ids import BlobId
     from objstore.model.results import FileEffect
     from objstore.model.views import (
@@ -56,6 +56,13 @@ class History(Role):
         from objstore.history import edit_queries
 
         return edit_queries.edit(self._journal, seq)
+
+    @reads
+    def statuses(self, units: Iterable[Unit]) -> dict[Unit, Status]:
+        """Return the status of each unit; those of edits that don't exist are left out."""
+        wanted = list(units)
+        rows = self._store.index.edits.rows({unit.seq for unit in wanted})
+        return {unit: rows[unit.seq].units[unit.hunk] for unit in wanted if unit.seq in rows}
 
     @reads
     def find_units(self, spelling: str) -> tuple[EditView, tuple[Unit, ...]]:

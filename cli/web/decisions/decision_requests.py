@@ -1,7 +1,8 @@
 """Make the decisions that the page requests: check that the changes are still as shown, then call the core."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -9,14 +10,15 @@ from cli.app.invocation import reviewer
 from cli.render.outcomes import shown_units
 from cli.screen.terminal import shown_name, visible
 from cli.selection.elsewhere import BECOMES
-from cli.web.decisions.outcomes import WayOut, done_shape, outcome_of, overtaken, shown_outcome
+from cli.web.decisions.outcomes import done_shape, outcome_of, overtaken, shown_outcome
 from cli.web.on_screen import UnshownChange, row_count, unshown_changes, unshown_shape
 from cli.web.request_fields import Answer
-from cli.web.server_state import DecisionRequest, ServerState, Ticket
+from cli.web.server_state import DecisionRequest, ServerState, Ticket, WayOut
 from cli.web.shapes import units_named
 from objstore import (
     Action,
     AmbiguousName,
+    CasError,
     ChangesGone,
     Conflicted,
     Decided,
@@ -44,9 +46,6 @@ Shape = dict[str, Any]
 
 Step: TypeAlias = "Callable[[Workspace], Callable[..., DecisionOutcome]]"
 """Returns what undoes or redoes."""
-
-Touched: TypeAlias = "Sequence[tuple[FileSummary, Sequence[ChangeSummary]]]"
-"""Files, each with the changes that a decision is on."""
 
 _FEW_PATHS: Final = 50
 _FEW_NAMED: Final = 5
@@ -108,30 +107,7 @@ def decided(
     found = resolved(server, workspace, request)
     if isinstance(found, str):
         return overtaken(found)
-    touched = _touched(workspace, request, found)
-    instead = _question(server, workspace, request, found, touched, answered)
-    if instead is None and server.elsewhere is not None:
-        return _decided_elsewhere(server, server.elsewhere, request, found, _subject(request, touched))
-    instead = instead or hold(found)
-    if instead is not None:
-        return instead
-    stops_at_broken = can_ask and not answered.knows_broken
-    outcome = _checked(server, workspace, request, found, answered, stops_at_broken=stops_at_broken)
-    if isinstance(outcome, Decided) and not outcome.number:
-        return _question_about_names(server, outcome, found, answered, _subject(request, touched))
-    preview = None
-    if not (request.cascade or request.markers or request.keep_lines):
-        preview = partial(_previewed, workspace, request, found, answered)
-    shape = shown_outcome(
-        server,
-        workspace,
-        request.action,
-        outcome,
-        answered=answered,
-        preview=preview,
-        subject=_subject(request, touched),
-    )
-    return _with_left_out(shape, found)
+    return _Decision(server, workspace, request, answered, found).made(hold, can_ask=can_ask)
 
 
 def stepped(server: ServerState, action: Action, answer: Answer, step: Step) -> Shape:
@@ -153,213 +129,197 @@ def stepped(server: ServerState, action: Action, answer: Answer, step: Step) -> 
 # ---- inside
 
 
-def _decided_elsewhere(
-    server: ServerState, elsewhere: "Elsewhere", request: DecisionRequest, found: Resolved, subject: str
-) -> Shape:
-    """Decide on what another store has, by the log of the bucket, and return the outcome; no file changes here."""
-    units, words = elsewhere.decide(request.action, found.shown, request.reason)
-    server.touch()
-    becomes = BECOMES[request.action].value
-    changed = [{"name": str(unit), "status": becomes, "cascaded": False} for unit in units]
-    done = f"{decided_words(request.action, subject or shown_units(units))}."
-    return done_shape(request.action.value, 0, done, changed=changed, notes=[visible(words)])
+class _Decision:
+    """A decision that the page requests, while it is made."""
 
+    def __init__(
+        self, server: ServerState, workspace: "Workspace", request: DecisionRequest, answered: Ticket, found: Resolved
+    ) -> None:
+        """Find the changes that it is on. `answered`: what was shown in its place before; `found`: what it covers."""
+        self._server: Final = server
+        self._workspace: Final = workspace
+        self._request: Final = request
+        self._answered: Final = answered
+        self._found: Final = found
+        self._pending: Final = frozenset(unit for unit in found.named if found.shown[unit] is Status.PENDING)
+        self._touched: Final = list(self._changes())
+        self._subject: Final = self._counted()
 
-def _checked(
-    server: ServerState,
-    workspace: "Workspace",
-    request: DecisionRequest,
-    found: Resolved,
-    answered: Ticket,
-    *,
-    stops_at_broken: bool,
-) -> DecisionOutcome:
-    """Make a decision, after the check of the settings if there is one. Raises CheckFailed and CheckedElse."""
-    decide = partial(_outcome, workspace, request, found, answered)
-    check = None if request.markers or request.action is Action.RESET else workspace.trials.check()
-    if check is None:
-        return decide(reason=request.reason, stops_at_broken=stops_at_broken)
-    with server.checking(check.command) as running:
-        return workspace.trials.checked(
-            check,
-            decide,
-            workspace.review.preview,
-            reason=request.reason,
-            stops_at_broken=stops_at_broken,
-            stopped=running.stopped.is_set,
+    def made(self, hold: Hold, *, can_ask: bool) -> Shape:
+        """Make it and return its outcome; the rest is as of `decided`."""
+        instead = self._unshown() or self._question()
+        if instead is None and self._server.elsewhere is not None:
+            return self._made_elsewhere(self._server.elsewhere)
+        instead = instead or hold(self._found)
+        if instead is not None:
+            return instead
+        outcome = self._checked(stops_at_broken=can_ask and not self._answered.knows_broken)
+        if isinstance(outcome, Decided) and not outcome.number:
+            return self._question_about_names(outcome)
+        ways_out = self._ways_out(outcome) if isinstance(outcome, Conflicted) else {}
+        shape = shown_outcome(
+            self._server,
+            self._workspace,
+            self._request.action,
+            outcome,
+            answered=self._answered,
+            ways_out=ways_out,
+            subject=self._subject,
         )
+        if not self._found.unreviewed:
+            return shape
+        named = few(self._found.unreviewed, _FEW_NAMED, ", ", shown_name)
+        said = f"Not accepted, because review.always asks for a look: {named}. Accept them one by one."
+        return {**shape, "message": f"{shape['message']} {said}"}
 
+    # ---- what it is on
 
-def _outcome(
-    workspace: "Workspace",
-    request: DecisionRequest,
-    found: Resolved,
-    answered: Ticket,
-    *,
-    refused: Conflicted | None = None,
-    **options: Any,  # noqa: ANN401 - `review.decide` names and checks them
-) -> DecisionOutcome:
-    shown = found.shown
-    goes_further = request.cascade or request.keep_lines
-    refused = refused or (answered.refused if goes_further else None)
-    if refused is not None and request.cascade:
-        goes = [unit for unit in refused.reject_first if unit.seq not in refused.outside]
-        views = {seq: workspace.history.edit(seq) for seq in {unit.seq for unit in goes}}
-        shown = {**{unit: views[unit.seq].units[unit.hunk] for unit in goes}, **shown}
-    return workspace.decide(
-        request.action,
-        [*found.shown],
-        who=reviewer(),
-        cascade=request.cascade,
-        markers=request.markers,
-        keeps_lines=request.keep_lines,
-        on_external=request.on_external,
-        expected=answered.expected,
-        shown=shown,
-        refused=refused if goes_further else None,
-        **options,
-    )
+    def _changes(self) -> "Iterator[tuple[FileSummary, list[ChangeSummary]]]":
+        """Yield the files with the pending changes that it is on; none if it names single hunks."""
+        if not self._request.selection.units:
+            for file in self._workspace.review.change_summaries(units=self._pending, unreadable=lambda _: None):
+                yield file, [each for each in file.changes if not self._pending.isdisjoint(each.units)]
 
+    def _counted(self) -> str:
+        """Return what it is on, as a person counts: changes; "" if it names single hunks."""
+        count = sum(len(changes) for _, changes in self._touched)
+        names = [shown_name(os.path.basename(file.path)) for file, changes in self._touched if changes]  # noqa: PTH119 -- as everywhere for names on disk
+        return changes_counted(count, names, turn=next(iter(self._request.selection.turns), 0))
 
-def _previewed(
-    workspace: "Workspace",
-    request: DecisionRequest,
-    found: Resolved,
-    answered: Ticket,
-    refused: Conflicted,
-    way: WayOut,
-) -> DecisionOutcome:
-    """Return what a way out of a conflict would do; nothing is changed."""
-    from objstore import NothingToDo
+    # ---- what is answered in its place
 
-    if way is not WayOut.MARKERS and request.action is not Action.REJECT:
-        return NothingToDo()
-    tried = replace(
-        request,
-        cascade=way is WayOut.CASCADE,
-        markers=way is WayOut.MARKERS,
-        keep_lines=way is WayOut.KEEP_LINES,
-    )
-    return _outcome(workspace, tried, found, answered, refused=refused, dry_run=True)
+    def _unshown(self) -> Shape | None:
+        """Return the outcome of a decision that covers what was not on the screen (None: it does not)."""
+        request, shown, units = self._request, self._found.shown, self._found.named
+        changes: list[UnshownChange] = []
+        if request.action is Action.RESET:  # it makes a decided change again what the page shows it as
+            known = ((key, self._server.changes.get(key)) for key in request.screen.changes)
+            whole = (each for key, each in known if each and request.screen.missing(key, each.rows) is None)
+            units = tuple(sorted({*units}.difference(*(each.units for each in whole))))
+        if not request.selection.units:
+            changes, units = unshown_changes(request.screen, self._touched, self._pending)
+        # What was decided in this moment is refused as such.
+        same = [unit for unit, status in self._workspace.history.statuses(units).items() if status is shown[unit]]
+        counts = {unit: row_count(self._workspace, unit) for unit in same}
+        missing = {
+            unit: rows
+            for unit, count in counts.items()
+            if count is not None and (rows := request.screen.missing(unit, count)) is not None
+        }
+        return unshown_shape(changes, missing) if changes or missing else None
 
+    def _question(self) -> Shape | None:
+        """Return the question that must be answered before; None: there is none, or it was answered.
 
-def _question(
-    server: ServerState,
-    workspace: "Workspace",
-    request: DecisionRequest,
-    found: Resolved,
-    touched: "Touched",
-    answered: Ticket,
-) -> Shape | None:
-    """Return the question that must be answered before a decision; None: there is none, or it was answered.
+        What was decided before, such as accepted edits that a rejection takes back, is listed first.
+        """
+        found, answered = self._found, self._answered
+        # Who names single hunks sees their statuses; that a rejection takes accepted ones out of the file is asked too.
+        asked = {Status.ACCEPTED} if self._request.action is Action.REJECT else set()
+        if not self._request.selection.units:
+            asked = set(Status) - {Status.PENDING}
+        if {unit for unit in found.named if found.shown[unit] in asked} <= answered.listed:
+            return None
+        taken = self._taken_back
+        named = f": {shown_units(taken)}" if taken else ""
+        message = f"This {_DOES[self._request.action]} {counted_edits(found.shown, taken)}{named}."
+        return self._confirm("More goes along", message, replace(answered, listed=frozenset(found.shown)))
 
-    What is pending must have been on the screen. What was decided before, such as accepted edits that a rejection
-    takes back, is listed first.
-    """
-    unshown = _unshown(server, workspace, request, found, touched)
-    if unshown is not None:
-        return unshown
-    is_rejection = request.action is Action.REJECT
-    # Who names single hunks sees their statuses; that a rejection takes accepted ones out of the file is asked too.
-    asked = {Status.ACCEPTED} if is_rejection else set()
-    if not request.selection.units:
-        asked = set(Status) - {Status.PENDING}
-    if {unit for unit in found.named if found.shown[unit] in asked} <= answered.listed:
-        return None
-    listed = replace(answered, listed=frozenset(found.shown))
-    taken = found.accepted if is_rejection else ()
-    named = f": {shown_units(taken)}" if taken else ""
-    message = f"This {_DOES[request.action]} {counted_edits(found.shown, taken)}{named}."
-    return _confirm("More goes along", message, found, taken, server.ticket(listed))
+    def _question_about_names(self, outcome: Decided) -> Shape:
+        """Return the question before a decision that breaks names."""
+        message = " ".join(said.removeprefix("Note: ") for said in broken_words(outcome, self._subject))
+        return self._confirm("This breaks names", message, replace(self._answered, knows_broken=True))
 
+    def _confirm(self, title: str, message: str, answered: Ticket) -> Shape:
+        """Return a question. `answered`: what is answered by going ahead."""
+        named = self._found.named
+        return {
+            "outcome": "confirm",
+            "title": title,
+            "message": visible(message),
+            "hunks": units_named(named),
+            "accepted": units_named(unit for unit in self._taken_back if unit in named),
+            "ticket": self._server.ticket(answered),
+        }
 
-def _question_about_names(
-    server: ServerState, outcome: Decided, found: Resolved, answered: Ticket, subject: str
-) -> Shape:
-    """Return the question before a decision that breaks names."""
-    taken = found.accepted if outcome.action is Action.REJECT else ()
-    message = " ".join(said.removeprefix("Note: ") for said in broken_words(outcome, subject))
-    return _confirm("This breaks names", message, found, taken, server.ticket(replace(answered, knows_broken=True)))
+    @property
+    def _taken_back(self) -> tuple[Unit, ...]:
+        """Return the accepted hunks that it takes out."""
+        return self._found.accepted if self._request.action is Action.REJECT else ()
 
+    # ---- making it
 
-def _confirm(title: str, message: str, found: Resolved, taken: Sequence[Unit], ticket: str) -> Shape:
-    """Return a question. `taken`: the accepted hunks among those that it is about."""
-    return {
-        "outcome": "confirm",
-        "title": title,
-        "message": visible(message),
-        "hunks": units_named(found.named),
-        "accepted": units_named(unit for unit in taken if unit in found.named),
-        "ticket": ticket,
-    }
+    def _made_elsewhere(self, elsewhere: "Elsewhere") -> Shape:
+        """Decide on what another store has, by the log of the bucket, and return the outcome; no file changes here."""
+        action = self._request.action
+        units, words = elsewhere.decide(action, self._found.shown, self._request.reason)
+        self._server.touch()
+        changed = [{"name": str(unit), "status": BECOMES[action].value, "cascaded": False} for unit in units]
+        done = f"{decided_words(action, self._subject or shown_units(units))}."
+        return done_shape(action.value, 0, done, changed=changed, notes=[visible(words)])
 
+    def _checked(self, *, stops_at_broken: bool) -> DecisionOutcome:
+        """Make it, after the check of the settings if there is one. Raises CheckFailed and CheckedElse."""
+        request = self._request
+        decide = partial(self._outcome, request, reason=request.reason, stops_at_broken=stops_at_broken)
+        is_unchecked = request.way_out is WayOut.MARKERS or request.action is Action.RESET
+        check = None if is_unchecked else self._workspace.trials.check()
+        if check is None:
+            return decide()
+        with self._server.checking(check.command) as running:
+            return decide(check=check, stopped=running.stopped.is_set)
 
-def _with_left_out(shape: Shape, found: Resolved) -> Shape:
-    """Return an outcome that also says which files were left out."""
-    if not found.unreviewed:
-        return shape
-    named = few(found.unreviewed, _FEW_NAMED, ", ", shown_name)
-    said = f"Not accepted, because review.always asks for a look: {named}. Accept them one by one."
-    return {**shape, "message": f"{shape['message']} {said}"}
+    def _ways_out(self, refused: Conflicted) -> dict[WayOut, Decided]:
+        """Return what each way out of a conflict would do, as far as it is one; nothing is changed."""
+        request = self._request
+        found: dict[WayOut, Decided] = {}
+        if request.way_out is not None:
+            return found
+        ways = [WayOut.MARKERS]
+        if request.action is Action.REJECT:
+            ways += [WayOut.CASCADE, *([WayOut.KEEP_LINES] if refused.can_keep_lines else [])]
+        for way in ways:
+            with suppress(CasError):
+                outcome = self._outcome(replace(request, way_out=way), refused=refused, dry_run=True)
+                if isinstance(outcome, Decided):
+                    found[way] = outcome
+        return found
 
-
-def _touched(workspace: "Workspace", request: DecisionRequest, found: Resolved) -> "Touched":
-    """Return the files with the pending changes that a decision is on; [] if it names single hunks."""
-    if request.selection.units:
-        return []
-    pending = _pending(found)
-    files = workspace.review.change_summaries(units=pending, unreadable=lambda _: None)
-    return [(file, [each for each in file.changes if not pending.isdisjoint(each.units)]) for file in files]
-
-
-def _pending(found: Resolved) -> frozenset[Unit]:
-    return frozenset(unit for unit in found.named if found.shown[unit] is Status.PENDING)
-
-
-def _subject(request: DecisionRequest, touched: "Touched") -> str:
-    """Return what a decision is on, as a person counts: changes; "" if it names single hunks."""
-    count = sum(len(changes) for _, changes in touched)
-    names = [shown_name(os.path.basename(file.path)) for file, changes in touched if changes]  # noqa: PTH119 -- as everywhere for names on disk
-    return changes_counted(count, names, turn=next(iter(request.selection.turns), 0))
-
-
-def _unshown(
-    server: ServerState, workspace: "Workspace", request: DecisionRequest, found: Resolved, touched: "Touched"
-) -> Shape | None:
-    """Return the outcome of a decision that covers what was not on the screen (None: it does not)."""
-    changes: list[UnshownChange] = []
-    units = found.named
-    if request.action is Action.RESET:  # it makes a decided change again what the page shows it as
-        known = ((key, server.changes.get(key)) for key in request.screen.changes)
-        whole = (each for key, each in known if each and request.screen.missing(key, each.rows) is None)
-        units = tuple(sorted({*units}.difference(*(each.units for each in whole))))
-    if not request.selection.units:
-        changes, units = unshown_changes(request.screen, touched, _pending(found))
-    # What was decided in this moment is refused as such.
-    same = [unit for unit in units if workspace.history.edit(unit.seq).units[unit.hunk] is found.shown[unit]]
-    counts = {unit: row_count(workspace, unit) for unit in same}
-    missing = {
-        unit: rows
-        for unit, count in counts.items()
-        if count is not None and (rows := request.screen.missing(unit, count)) is not None
-    }
-    return unshown_shape(changes, missing) if changes or missing else None
+    def _outcome(
+        self,
+        request: DecisionRequest,
+        *,
+        refused: Conflicted | None = None,
+        **options: Any,  # noqa: ANN401 - `Workspace.decide` names and checks them
+    ) -> DecisionOutcome:
+        """Decide as a request says. `refused`: the conflict that it solves (None: that which it answers, if any)."""
+        shown = self._found.shown
+        way = request.way_out
+        goes_further = way in {WayOut.CASCADE, WayOut.KEEP_LINES}
+        refused = refused or (self._answered.refused if goes_further else None)
+        if refused is not None and way is WayOut.CASCADE:
+            shown = {**self._workspace.history.statuses(refused.recorded_to_reject), **shown}
+        return self._workspace.decide(
+            request.action,
+            [*self._found.shown],
+            who=reviewer(),
+            cascade=way is WayOut.CASCADE,
+            markers=way is WayOut.MARKERS,
+            keeps_lines=way is WayOut.KEEP_LINES,
+            on_external=request.on_external,
+            expected=self._answered.expected,
+            shown=shown,
+            refused=refused if goes_further else None,
+            **options,
+        )
 
 
 def _what_happened(server: ServerState, workspace: "Workspace", error: ChangesGone) -> str:
     """Return a sentence that says what happened to changes that are gone."""
-    decided: dict[Unit, Status] = {}
-    for key in error.keys:
-        known = server.changes.get(key)
-        for unit in known.units if known else ():
-            try:
-                status = workspace.history.edit(unit.seq).units[unit.hunk]
-            except NoSuchName:
-                continue
-            if status is not Status.PENDING:
-                decided[unit] = status
+    known = (server.changes.get(key) for key in error.keys)
+    statuses = workspace.history.statuses(unit for change in known if change for unit in change.units)
+    decided = {status.value for status in statuses.values()} - {Status.PENDING.value}
     if decided:
-        words = " and ".join(sorted({status.value for status in decided.values()}))
         they = "it is" if len(error.keys) == 1 else "they are"
-        return f"Decided elsewhere meanwhile: {they} {words} now."
+        return f"Decided elsewhere meanwhile: {they} {' and '.join(sorted(decided))} now."
     return str(error)

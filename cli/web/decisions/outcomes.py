@@ -1,8 +1,8 @@
 """Describe the outcomes of decisions for the page: a message for each, and the answers that are possible."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext, suppress
-from enum import Enum, auto
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from cli.app.error_hints import message_with_advice, permission_advice
@@ -10,7 +10,7 @@ from cli.render.external_prompt import external_sides
 from cli.render.outcomes import effect_line, is_of_binary
 from cli.screen.terminal import shown_name, visible
 from cli.web.diff_rows.net_rows import compared_rows, shown_line
-from cli.web.server_state import NO_TICKET, ServerState, Ticket
+from cli.web.server_state import NO_TICKET, ServerState, Ticket, WayOut
 from cli.web.shapes import Edits, at_path, shown, units_named
 from objstore import (
     Action,
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from objstore import Conflict, ExternalChange, FileEffect, Workspace
 
 __all__ = [
-    "Preview",
-    "WayOut",
     "done_shape",
     "failure_shape",
     "named_effects",
@@ -58,17 +56,6 @@ __all__ = [
 
 Shape = dict[str, Any]
 
-
-class WayOut(Enum):
-    """A way out of a conflict that the page offers."""
-
-    CASCADE = auto()
-    KEEP_LINES = auto()
-    MARKERS = auto()
-
-
-Preview = Callable[[Conflicted, WayOut], "DecisionOutcome"]
-"""Computes what a refused decision would do by a way out; changes nothing."""
 
 _CONFLICTS: Final = 50
 _EDITS: Final = 20
@@ -105,13 +92,13 @@ def shown_outcome(
     outcome: DecisionOutcome,
     *,
     answered: Ticket = NO_TICKET,
-    preview: Preview | None = None,
+    ways_out: Mapping[WayOut, Decided] = MappingProxyType({}),
     subject: str = "",
 ) -> Shape:
     """Return an outcome, as `--json` prints it, with its message and what the page needs for an answer.
 
-    `answered`: what the reviewer was shown before; its answers still apply. `preview`: computes the ways out of a
-    conflict (None: there are none). `subject`: what it is on, in place of the names of edits and hunks ("": these).
+    `answered`: what the reviewer was shown before; its answers still apply. `ways_out`: what each would do about
+    a conflict. `subject`: what it is on, in place of the names of edits and hunks ("": these).
     """
     if isinstance(outcome, Decided):
         if outcome.act is None:
@@ -137,7 +124,7 @@ def shown_outcome(
                 ),
             }
         case Conflicted():
-            return {**shape, **_conflicted(server, workspace, outcome, answered, preview)}
+            return {**shape, **_conflicted(server, workspace, outcome, answered, ways_out)}
         case ExternalChanges():
             return {**shape, **_external(server, workspace, outcome, answered)}
         case NothingToDo():
@@ -198,33 +185,26 @@ def _said(message: str, subject: str = "") -> Shape:
 
 
 def _conflicted(
-    server: ServerState, workspace: "Workspace", outcome: Conflicted, answered: Ticket, preview: Preview | None
+    server: ServerState,
+    workspace: "Workspace",
+    outcome: Conflicted,
+    answered: Ticket,
+    ways_out: Mapping[WayOut, Decided],
 ) -> Shape:
-    cascade, marked = (_tried(preview, outcome, way) for way in (WayOut.CASCADE, WayOut.MARKERS))
-    kept = _tried(preview, outcome, WayOut.KEEP_LINES) if outcome.can_keep_lines else None
+    effects = {way: named_effects(workspace.root, done.files, dry_run=True) for way, done in ways_out.items()}
     edits = Edits(workspace)
     return {
         "conflicts": [
             _conflict(workspace.root, edits, conflict) for conflict in distinct_conflicts(outcome)[:_CONFLICTS]
         ],
-        "reject_first": units_named(unit for unit in outcome.reject_first if unit.seq not in outcome.outside),
-        "can_cascade": cascade is not None,
-        "can_mark": marked is not None,
-        "can_keep_lines": kept is not None,
-        "cascade": [] if cascade is None else named_effects(workspace.root, cascade.files, dry_run=True),
-        "keep_lines": [] if kept is None else named_effects(workspace.root, kept.files, dry_run=True),
+        "reject_first": units_named(outcome.recorded_to_reject),
+        "can_cascade": WayOut.CASCADE in ways_out,
+        "can_mark": WayOut.MARKERS in ways_out,
+        "can_keep_lines": WayOut.KEEP_LINES in ways_out,
+        "cascade": effects.get(WayOut.CASCADE, []),
+        "keep_lines": effects.get(WayOut.KEEP_LINES, []),
         "ticket": server.ticket(replace(answered, refused=outcome)),
     }
-
-
-def _tried(preview: Preview | None, outcome: Conflicted, way: WayOut) -> Decided | None:
-    """Return what a way out of a conflict would decide (None: it would be refused too)."""
-    if preview is None:
-        return None
-    with suppress(CasError):
-        found = preview(outcome, way)
-        return found if isinstance(found, Decided) else None
-    return None
 
 
 def _conflict(root: str, edits: Edits, conflict: "Conflict") -> Shape:

@@ -11,7 +11,7 @@ from cli.web.decisions.outcomes import overtaken
 from cli.web.decisions.waiting_rejections import decided_or_asked, settled
 from cli.web.endpoints import Json, post
 from cli.web.request_fields import BadRequest, Fields
-from cli.web.server_state import DecisionRequest, ServerState
+from cli.web.server_state import DecisionRequest, ServerState, WayOut
 from objstore import Action, NamedPlace, Selection, Status, Unit
 
 __all__ = ["ROUTES"]
@@ -21,6 +21,15 @@ def decide(server: ServerState, fields: Fields) -> Json:
     """Accept, reject or reset net changes or hunks."""
     action = Action(fields.choice("action", ["accept", "reject", "reset"]))
     answer = fields.answer()
+    ways = [way for way in WayOut if fields.flag(way.value)]
+    if len(ways) > 1:
+        raise BadRequest("cascade, keep_lines and markers exclude each other.")
+    way_out = ways[0] if ways else None
+    if way_out in {WayOut.CASCADE, WayOut.KEEP_LINES}:
+        if action is not Action.REJECT:
+            raise BadRequest("Only a rejection can cascade or keep lines.")
+        if not answer.ticket:
+            raise BadRequest("cascade and keep_lines answer what was shown: give its ticket.")
     selection, statuses = _selected(fields)
     request = DecisionRequest(
         action=action,
@@ -28,19 +37,10 @@ def decide(server: ServerState, fields: Fields) -> Json:
         statuses=statuses,
         screen=fields.on_screen("on_screen"),
         reason=fields.text("reason", ""),
-        cascade=fields.flag("cascade"),
-        markers=fields.flag("markers"),
-        keep_lines=fields.flag("keep_lines"),
+        way_out=way_out,
         on_external=answer.on_external,
         ticket=answer.ticket,
     )
-    if request.cascade + request.markers + request.keep_lines > 1:
-        raise BadRequest("cascade, keep_lines and markers exclude each other.")
-    goes_further = request.cascade or request.keep_lines
-    if goes_further and action is not Action.REJECT:
-        raise BadRequest("Only a rejection can cascade or keep lines.")
-    if goes_further and not request.ticket:
-        raise BadRequest("cascade and keep_lines answer what was shown: give its ticket.")
     running = fields.choice("running", ["now", "wait"], "")
     return decided_or_asked(server, request, running)
 

@@ -110,11 +110,11 @@ def rejection_shape(workspace: "Workspace", change: "NetChange", together: "Sequ
         return rejection_of(workspace, visible(str(error)))
     match outcome:
         case Decided():
-            others = [unit for unit, _ in outcome.verdicts if unit not in own]
+            others = tuple(unit for unit, _ in outcome.verdicts if unit not in own)
             words = f"{counted_edits(others, _accepted(workspace, others))} would go along." if others else ""
             return rejection_of(workspace, words or "Nothing else goes along.", goes_along=others)
         case Conflicted():
-            others = [unit for unit in outcome.reject_first if unit.seq not in outcome.outside]
+            others = outcome.recorded_to_reject
             words = f"{counted_edits(others, _accepted(workspace, others))} would have to go too: built on this."
             if not others:
                 words = f"{counted(len(outcome.conflicts), 'conflict')} would be in the way."
@@ -139,4 +139,4 @@ def rejection_of(
 
 
 def _accepted(workspace: "Workspace", units: Iterable[Unit]) -> list[Unit]:
-    return [unit for unit in units if workspace.history.edit(unit.seq).units[unit.hunk] is Status.ACCEPTED]
+    return [unit for unit, status in workspace.history.statuses(units).items() if status is Status.ACCEPTED]

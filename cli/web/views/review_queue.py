@@ -1,13 +1,12 @@
 """Compute the queue: pending changes by turn and by file, running calls, comments, sessions and notices."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from cli.screen.terminal import shown_name, visible
 from cli.web.decisions.waiting_rejections import waiting_shapes
-from cli.web.review_progress import DoneFile, ListedChange, Stop
+from cli.web.review_progress import DoneFile, ListedChange, Statuses, Stop
 from cli.web.server_state import ServerState
 from cli.web.shapes import at_path, changes_counted, file_shape, named, running_call, shown
 from objstore import (
@@ -20,7 +19,6 @@ from objstore import (
     Status,
     StoreError,
     TurnPrompt,
-    Unit,
     collision_shape,
     comment_shape,
     external_shape,
@@ -146,19 +144,12 @@ def _stops(report: "StatusReport") -> "Iterator[tuple[Stop, tuple[Seq, ...]]]":
         yield (group.turn, sessions.get(group.turn, group.session)), group.seqs
 
 
-def _statuses(server: ServerState, workspace: "Workspace") -> Callable[[Unit], Status | None]:
-    """Return what gives the status of a hunk; what is decided on another store counts before it is carried out."""
+def _statuses(server: ServerState, workspace: "Workspace") -> Statuses:
+    """Return what gives the statuses of hunks; what is decided on another store counts before it is carried out."""
     if server.elsewhere is None:
-        return partial(_status, workspace)
+        return workspace.history.statuses
     decided = server.elsewhere.decided()
-    return lambda unit: decided.get(unit) or _status(workspace, unit)
-
-
-def _status(workspace: "Workspace", unit: Unit) -> Status | None:
-    try:
-        return workspace.history.edit(unit.seq).units[unit.hunk]
-    except NoSuchName:
-        return None
+    return lambda units: workspace.history.statuses(units) | {unit: decided[unit] for unit in units if unit in decided}
 
 
 def _done(workspace: "Workspace", done: Iterable[DoneFile], shown: "Collection[Stop]") -> Shape:

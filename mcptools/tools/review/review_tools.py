@@ -8,8 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from mcptools.answers.edits import Answer
 from mcptools.answers.review import DecisionTaken, ReviewShown, WindowShown
@@ -30,7 +29,6 @@ from objstore import (
     ChangesGone,
     CheckFailed,
     DecidedMeanwhile,
-    DecisionOutcome,
     NoSuchName,
     Selected,
     Selection,
@@ -137,8 +135,14 @@ class ReviewTools:
             question = self._question(workspace, found) if doing is Action.REJECT else ""
             if question != (selection.asked if question else ""):
                 return DecisionTaken(outcome="confirm", message=question, decision=0)
-            chosen = partial(workspace.review.decide, doing, [*found.units], who=self._who(), shown=found.units)
-            outcome = _checked(workspace, chosen, reason=text if action == "reject" else "")
+            outcome = workspace.decide(
+                doing,
+                [*found.units],
+                who=self._who(),
+                shown=found.units,
+                reason=text if action == "reject" else "",
+                **_checked_by_settings(workspace),
+            )
             return taken(outcome, workspace.history.edit, found.files)
 
         return self._window(self._redeemed(ticket), offset, decide)
@@ -264,21 +268,16 @@ def _in_force(workspace: Workspace, decisions: Sequence[int]) -> tuple[int, ...]
     return tuple(number for number in dict.fromkeys(decisions) if number in made)[-_MOST_DECISIONS:]
 
 
-def _checked(workspace: Workspace, decide: Callable[..., DecisionOutcome], *, reason: str) -> DecisionOutcome:
-    """Make a decision, after the check of the settings if there is one; meanwhile report progress to the client.
-
-    Raises CheckFailed and CheckedElse, and Cancelled if the client cancels the call.
-    """
-    check = workspace.trials.check()
-    if check is None:
-        return decide(reason=reason)
-    began = time.monotonic()
+def _checked_by_settings(workspace: Workspace) -> dict[str, Any]:
+    """Return what has a decision checked as the settings say: meanwhile, the client is sent the progress."""
+    check, began = workspace.trials.check(), time.monotonic()
 
     def reported() -> bool:
-        progress(time.monotonic() - began, check.limit, f"Checking with `{one_line(check.command)}`")
+        if check is not None:
+            progress(time.monotonic() - began, check.limit, f"Checking with `{one_line(check.command)}`")
         return False
 
-    return workspace.trials.checked(check, decide, workspace.review.preview, reason=reason, stopped=reported)
+    return {"check": check, "stopped": reported}
 
 
 def _refused(message: str) -> DecisionTaken:

@@ -1,4 +1,4 @@
-// A dialog: the focus moves into it, and back when it closes; Escape and its button close it.
+// A dialog: the focus moves to its first control, and back when it closes; Escape and its button close it.
 
 /** @import {Child} from "./vendor/preact-htm.js" */
 import { Icon } from "./icons.js";
@@ -11,6 +11,7 @@ export function Dialog({ title, children, close, foot = null, kind = "", onKey }
     const dialog = own.current;
     const before = document.activeElement;
     dialog?.showModal();
+    if (dialog && !dialog.querySelector("[autofocus]")) firstOf(dialog)?.focus();
     return () => {
       dialog?.close(); // elements outside an open dialog can't have the focus
       const current = document.querySelector(".change.now");
@@ -26,4 +27,13 @@ export function Dialog({ title, children, close, foot = null, kind = "", onKey }
     <div class="body" tabindex="0" role="region" aria-label="Details">${children}</div>
     ${foot && html`<footer>${foot}</footer>`}
   </dialog>`;
+}
+
+/** Return where to begin: the first control, but not the button that closes the dialog; if that is further down than is shown, the text above. @param {HTMLDialogElement} dialog @returns {HTMLElement | null} */
+function firstOf(dialog) {
+  /** @type {HTMLElement | null} */
+  const body = dialog.querySelector(".body");
+  /** @type {HTMLElement | null} */
+  const control = dialog.querySelector(".body :is(a[href], button, input, select, textarea), footer button");
+  return body && control && body.scrollHeight <= body.clientHeight ? control : body;
 }

@@ -5,13 +5,12 @@ surface, the queue sees that a change is gone and how its hunks are decided. All
 """
 
 import threading
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, TypeAlias
 
 from objstore import Status, Unit, value
 
-__all__ = ["DoneFile", "ListedChange", "ReviewProgress", "Statuses", "Stop"]
+__all__ = ["ListedChange", "ReviewProgress", "Statuses", "Stop", "in_order"]
 
 _MOST_DECIDED: Final = 20_000
 
@@ -30,18 +29,9 @@ class ListedChange:
     document: int
     path: str
     line: int  # in the current text
+    added: int  # lines
+    removed: int
     units: tuple[Unit, ...]
-
-
-@value
-class DoneFile:
-    """The changes of a file, within a turn, that were decided."""
-
-    stop: Stop
-    document: int
-    path: str
-    accepted: int
-    rejected: int
 
 
 class ReviewProgress:
@@ -92,22 +82,10 @@ class ReviewProgress:
         """Return the number of a change in the order of the review, from 1, decided ones counted; 0: not known."""
         return self._places.get(key, 0)
 
-    def done(self) -> list[DoneFile]:
-        """Return the files with decided changes, by turn and path."""
+    def decisions(self) -> list[tuple[ListedChange, Status]]:
+        """Return the changes that were decided, each with how."""
         with self._lock:
-            decided = list(self._decided.values())
-        counts = Counter(((change.stop, change.path, change.document), verdict) for change, verdict in decided)
-        places = sorted({place for place, _ in counts}, key=lambda place: (_in_order(place[0]), place))
-        return [
-            DoneFile(
-                stop=place[0],
-                path=place[1],
-                document=place[2],
-                accepted=counts[place, Status.ACCEPTED],
-                rejected=counts[place, Status.REJECTED],
-            )
-            for place in places
-        ]
+            return list(self._decided.values())
 
     def _decided_units(self) -> Iterable[tuple[Unit, ...]]:
         return (change.units for change, _ in self._decided.values())
@@ -115,11 +93,11 @@ class ReviewProgress:
     def _numbered(self) -> dict[bytes, int]:
         """Return the number of each change, by turn, path and line."""
         every = {key: change for key, (change, _) in self._decided.items()} | self._pending
-        ordered = sorted(every, key=lambda key: (_in_order(every[key].stop), every[key].path, every[key].line))
+        ordered = sorted(every, key=lambda key: (in_order(every[key].stop), every[key].path, every[key].line))
         return {key: number for number, key in enumerate(ordered, 1)}
 
 
-def _in_order(stop: Stop) -> tuple[bool, Stop]:
+def in_order(stop: Stop) -> tuple[bool, Stop]:
     """Return what turns are sorted by: those without a number come last."""
     return not stop[0], stop
 

@@ -80,7 +80,7 @@ class ReviewServer:
     def of_turn(self, turn: int = 0, **_: object) -> dict[str, list[list[int]]]:
         """Return what a page that shows all changes of a turn has on the screen; {} for turn 0."""
         turns = [found for found in self.queue()["turns"] if found["turn"] == turn] if turn else []
-        files = [(file["document"], found["turn"]) for found in turns for file in found["files"]]
+        files = [(file["document"], found["turn"]) for found in turns for file in found["files"] if file["changes"]]
         shown = [self.get("/api/file", document=document, turn=number)["all"] for document, number in files]
         return {change["key"]: WHOLE for changes in shown for change in changes}
 

@@ -260,8 +260,8 @@ async function steppedBack(outcome) {
   }
   const { document } = outcome;
   if (document !== null && !(route.screen === "file" && route.document === document)) {
-    const done = state.arrangement === "turns" && queue?.done.files.find((one) => one.document === document);
-    show({ document, turn: (done && done.turn) || null });
+    const turn = state.arrangement === "turns" && queue?.turns.find(({ files }) => files.some((one) => one.document === document && one.accepted + one.rejected));
+    show({ document, turn: (turn && turn.turn) || null });
   }
   await refresh([...now.keys()]);
   sayDone(outcome);

@@ -6,7 +6,7 @@
 import { post } from "./api.js";
 import { perform } from "./decisions.js";
 import { Icon } from "./icons.js";
-import { fileStops, turnStops } from "./progress.js";
+import { fileStops, totalOf, turnStops } from "./progress.js";
 import { blameAddress, fileAddress } from "./routes.js";
 import { choose, set, state } from "./state.js";
 import { Tree } from "./tree.js";
@@ -138,7 +138,7 @@ export function Rows({ stops, turn, here, filter = "" }) {
 
 /** A file: state, name, folder, counts, and what is left. @param {{ stop: Stop, turn: number | null, here: number, filter?: string, is_nested?: boolean }} properties */
 export function FileRow({ stop, turn, here, filter = "", is_nested = false }) {
-  const { name, changes, added, removed, operation, unseen } = stop;
+  const { name, changes, lines_added: added, lines_removed: removed, operation, unseen } = stop;
   const at = name.lastIndexOf("/");
   const [icon, kind, word] = stateOf(stop);
   return html`<a class=${`row ${changes ? "" : "done"}`} href=${fileAddress(stop.document, turn)} title=${name} aria-current=${here === stop.document ? "page" : null}>
@@ -188,9 +188,9 @@ function allChips(queue) {
 const OPERATIONS = { create: "new", delete: "deleted", move: "moved", mode: "mode" };
 
 /** @param {Stop} stop @returns {[icon: string, kind: string, word: string]} */
-function stateOf({ changes, total, verdict }) {
-  if (changes) return [changes < total ? "half" : "open", "", ""];
-  if (verdict === "rejected") return ["cross", "nay", "rejected"];
+function stateOf(stop) {
+  if (stop.changes) return [stop.changes < totalOf(stop) ? "half" : "open", "", ""];
+  if (stop.rejected && !stop.accepted) return ["cross", "nay", "rejected"];
   return ["check", "yes", "decided"];
 }
 

@@ -334,7 +334,7 @@ export function order(queue) {
   const has = new Set(queue.files.map(({ document }) => document));
   if (state.arrangement === "tree") return fileStops(queue).filter(({ document }) => has.has(document)).map(({ document }) => ({ document, turn: null }));
   const names = new Map(queue.files.map(({ document, name }) => [document, name]));
-  return queue.turns.flatMap(({ turn, files }) => inOrder(queue, turn, files.map(({ document }) => ({ document, name: names.get(document) ?? "", turn: turn || null }))));
+  return queue.turns.flatMap(({ turn, files }) => inOrder(queue, turn, files.filter((file) => file.changes || !(file.accepted + file.rejected)).map(({ document }) => ({ document, name: names.get(document) ?? "", turn: turn || null }))));
 }
 
 /** @param {Stop} one @param {{ document: number, turn: number | null }} other */

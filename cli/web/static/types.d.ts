@@ -41,8 +41,8 @@ export interface Queue {
   /** "12 of 85": changes that were decided since the review began, by anybody, and these with the pending ones. */
   decided: number;
   total: number;
-  /** Files with such decided changes, by turn and path, and those of their turns that have no pending change left. */
-  done: { files: DoneFile[]; turns: Omit<Turn, "files" | "running">[] };
+  /** Files with such decided changes and no pending ones, by path: with 0 `changes`, and the lines of the decided ones. */
+  done: QueuedFile[];
   pending: number;
   accepted: number;
   rejected: number;
@@ -50,10 +50,10 @@ export interface Queue {
   away: number;
   /** The sessions that other fields name; if there are unattributed files, the newest sessions as well. */
   sessions: Session[];
-  /** The turns with pending changes, the oldest first; edits without a turn come last, as turn 0 of their session. */
+  /** The turns with pending or such decided changes, the oldest first; edits without a turn come last, as turn 0 of their session. */
   turns: Turn[];
   /** Every file with pending changes, by path. */
-  files: FileSummary[];
+  files: QueuedFile[];
   /**
    * How many of `files` are still to be read, as after the first request for a long history: they have the counts of
    * their edits, and 0 `changes`. A `changed` event follows at once, and the next queue has more of them.
@@ -76,8 +76,6 @@ export interface Queue {
   unreadable: string[];
 }
 
-/** Decided changes of a file, within the first turn that they were part of. `turn` 0: edits of the session without a turn. */
-export interface DoneFile { turn: number; session: number; document: Document; path: Path; name: string; accepted: number; rejected: number }
 export interface Session { session: number; name: string; client: string; prompt: string; began: Time; ended: Time; turns: number; edits: number }
 /** `change`: modified, created, deleted or mode changed. */
 export interface ExternalChange {
@@ -88,8 +86,11 @@ export interface Turn {
   turn: number; session: number; conversation_id: string; timestamp: Time; client: string; model: string; prompt: string;
   /** Whether a call of its session is running. */
   running: boolean;
-  /** By path. `own`: the pending changes that no earlier turn lists; the review goes on to the next file that has any. */
-  files: { document: Document; lines_added: number; lines_removed: number; changes: number; unseen: number; own: number }[];
+  /**
+   * By path; first those with pending changes. `own`: the pending changes that no earlier turn lists; the review goes on
+   * to the next file that has any. `accepted`, `rejected`: the decided ones, in the first turn that they were part of.
+   */
+  files: { document: Document; lines_added: number; lines_removed: number; changes: number; unseen: number; own: number; accepted: number; rejected: number }[];
 }
 export interface RunningCall {
   session: number | null; conversation_id: string; client: string; tool: string; file_paths: string[] | null; began: Time; state: string;
@@ -108,6 +109,8 @@ export interface FileSummary {
   kind: "text" | "binary" | "image" | "markdown" | "notebook";
   unrecorded: boolean;
 }
+/** `accepted`, `rejected`: how many of its changes were decided since the review began. */
+export interface QueuedFile extends FileSummary { accepted: number; rejected: number }
 
 /** GET /api/file?document=D[&turn=T][&first=0&count=2000][&context=3]: a file's changes, and rows of its diff. */
 export interface File extends FileSummary {

@@ -49,9 +49,19 @@ def test_decided_changes_are_counted_and_listed_whoever_decided(
     runner.done("reject", "5")
     queue = server.queue()
     assert counts(queue) == (2, 1, 3)
-    done = [(each["turn"], each["name"], each["accepted"], each["rejected"]) for each in queue["done"]["files"]]
-    assert done == [(1, "a", 1, 0), (2, "b", 0, 1)]
-    assert [(turn["turn"], turn["prompt"]) for turn in queue["done"]["turns"]] == [(2, "prompt 2")]
+    names = {file["document"]: file["name"] for file in (*queue["files"], *queue["done"])}
+    files = [
+        (turn["turn"], names[file["document"]], file["changes"], file["accepted"], file["rejected"])
+        for turn in queue["turns"]
+        for file in turn["files"]
+    ]
+    assert files == [(1, "a", 1, 1, 0), (2, "b", 0, 0, 1)]
+    assert [(turn["turn"], turn["prompt"]) for turn in queue["turns"]] == [(1, "prompt 1"), (2, "prompt 2")]
+    listed = [(file["name"], file["changes"], file["accepted"], file["rejected"]) for file in queue["files"]]
+    assert listed == [("a", 1, 1, 0)]
+    (decided,) = queue["done"]
+    counts_of = ("name", "changes", "accepted", "rejected", "lines_added", "lines_removed")
+    assert tuple(decided[each] for each in counts_of) == ("b", 0, 0, 1, 1, 1)
     runner.done("undo")
     assert counts(server.queue()) == (1, 2, 3)
     server.decide("reject", keys=[second])

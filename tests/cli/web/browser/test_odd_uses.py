@@ -205,6 +205,25 @@ def test_two_tabs_that_decide_on_the_same_change_count_it_once(
     assert len(statuses) == 1
 
 
+def test_undo_of_another_tab_s_decision_goes_to_the_change_that_it_was_on(
+    project: Path, serve: Callable[..., ReviewServer], opened: Opener
+) -> None:
+    server = serve(project)
+    one, other = opened(server), opened(server)
+    one.file("README.md")
+    other.file("shop/cart.py")
+    one.press("a")
+    for tab in (one, other):
+        expect(tab.progress).to_have_text("1 of 14 changes decided")
+    stays = one.page.url
+    other.press("u")
+    expect(other.head_of("README.md")).to_be_visible()
+    expect(other.current).to_be_focused()
+    expect(other.said).to_contain_text("Undid the acceptance of 1 change in README.md")
+    expect(one.progress).to_have_text("0 of 14 changes decided")
+    assert one.page.url == stays
+
+
 def test_lines_that_were_chosen_are_ticked_in_the_dialog_that_splits(review: ReviewPage, project: Path) -> None:
     review.file("shop/cart.py")
     for _ in range(3):

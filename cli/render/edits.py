@@ -18,7 +18,6 @@ from objstore import (
     date_of,
     few,
     is_either_binary,
-    lines_of,
     numbered_hunks,
     split_lines,
     touching_hunks,
@@ -167,8 +166,7 @@ def edit_diff(
     view.refuse_if_expired()
     edit = view.edit
     wanted = set(range(len(view.units))) if units is None else {unit.hunk for unit in units}
-    before = None if edit.before is None else lines_of(workspace.history.text(edit.before.blob), edit.forms[0])
-    after = None if edit.after is None else lines_of(workspace.history.text(edit.after.blob), edit.forms[1])
+    before, after = workspace.history.sides(edit)
     old_name, new_name = os.fsdecode(edit.source or edit.path), os.fsdecode(edit.path)
     if 0 in wanted and view.whole:
         label = _label(view, 0, screen)

@@ -29,10 +29,9 @@ __all__ = ["located_hunk"]
 def located_hunk(workspace: "Workspace", unit: Unit) -> Split | str:
     """Return where the hunk is in the current file, or why that can't be determined, as part of a sentence."""
     edit = workspace.history.edit(unit.seq).edit
-    if not unit.hunk or edit.before is None or edit.after is None:
+    old, new = workspace.history.sides(edit)
+    if not unit.hunk or old is None or new is None:
         return "it is not a change of lines"
-    old, new = workspace.history.text(edit.before.blob), workspace.history.text(edit.after.blob)
-    old, new = lines_of(old, edit.forms[0]), lines_of(new, edit.forms[1])
     if is_either_binary(old, new):
         return "its file is not text"
     # Changes from outside stay; an amendment records them first.

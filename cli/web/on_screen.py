@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cli.render.status import counted
 from cli.screen.terminal import visible
 from cli.web.shapes import named
-from objstore import CasError, Unit, is_either_binary, lines_of, split_lines, value
+from objstore import CasError, Unit, is_either_binary, split_lines, value
 
 if TYPE_CHECKING:
     from objstore import ChangeSummary, Edit, EditView, FileSummary, Workspace
@@ -106,12 +106,8 @@ def edit_sides(workspace: "Workspace", view: "EditView") -> tuple[list[bytes], l
     """Return the lines before and after an edit, or why they can't be shown."""
     if view.expired is not None:
         return "its content is no longer kept"
-    edit = view.edit
     try:
-        before, after = (
-            b"" if state is None else lines_of(workspace.history.text(state.blob), form)
-            for state, form in zip((edit.before, edit.after), edit.forms, strict=True)
-        )
+        before, after = (text or b"" for text in workspace.history.sides(view.edit))
     except CasError as error:
         return visible(str(error))
     if is_either_binary(before, after):

@@ -26,7 +26,6 @@ from objstore import (
     Workspace,
     date_of,
     is_either_binary,
-    lines_of,
     numbered_diff,
     unified_diff,
 )
@@ -218,8 +217,7 @@ def edit_diff(workspace: Workspace, view: EditView, *, is_joined: bool = False) 
     """
     view.refuse_if_expired()
     edit = view.edit
-    before = None if edit.before is None else lines_of(workspace.history.text(edit.before.blob), edit.forms[0])
-    after = None if edit.after is None else lines_of(workspace.history.text(edit.after.blob), edit.forms[1])
+    before, after = workspace.history.sides(edit)
     path_before, path_after = os.fsdecode(edit.source or edit.path), os.fsdecode(edit.path)
     has_parts = edit.hunks or edit.newline
     if is_joined or not has_parts or before is None or after is None or is_either_binary(before, after):

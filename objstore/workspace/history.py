@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from objstore.history.verdicts import Verdicts
     from objstore.model.basic_types import FileState, Seq, Status, Unit
     from objstore.model.ids import BlobId
+    from objstore.model.records import Edit
     from objstore.model.results import FileEffect
     from objstore.model.views import (
         DecisionView,
@@ -56,6 +57,19 @@ class History(Role):
         from objstore.history import edit_queries
 
         return edit_queries.edit(self._journal, seq)
+
+    def sides(self, edit: Edit) -> tuple[bytes | None, bytes | None]:
+        """Return the texts before and after an edit, in whose lines its hunks count (None: no file).
+
+        Raises what `text` raises.
+        """
+        from objstore.text.forms import lines_of
+
+        before, after = (
+            None if state is None else lines_of(self.text(state.blob), form)
+            for state, form in zip((edit.before, edit.after), edit.forms, strict=True)
+        )
+        return before, after
 
     @reads
     def statuses(self, units: Iterable[Unit]) -> dict[Unit, Status]:

@@ -10,10 +10,10 @@ from cli.screen.progress import Progress
 from cli.search.pickaxe import Pickaxe
 from cli.web.diff_rows.net_rows import line_row, utf16
 from cli.web.shapes import Edits
-from objstore import UNREADABLE, EditFilter, is_either_binary, lines_of, split_lines
+from objstore import UNREADABLE, EditFilter, is_either_binary, split_lines
 
 if TYPE_CHECKING:
-    from objstore import EditView, FileState, Workspace
+    from objstore import EditView, Workspace
 
 __all__ = ["search_hits"]
 
@@ -81,8 +81,7 @@ def _condition(workspace: "Workspace", text: str, kind: str, edits: Edits) -> "C
 def _rows(workspace: "Workspace", view: "EditView", text: bytes) -> list[Shape]:
     """Return the changed lines of an edit that contain the text, or its first changed lines if none does."""
     try:
-        texts = _text(workspace, view.edit.before), _text(workspace, view.edit.after)
-        before, after = map(lines_of, texts, view.edit.forms)
+        before, after = (side or b"" for side in workspace.history.sides(view.edit))
     except UNREADABLE:
         return []
     if is_either_binary(before, after):
@@ -113,7 +112,3 @@ def _row(sign: str, line: bytes, at: int, text: bytes) -> Shape:
     if spans:
         row["w"] = utf16(shown, spans)
     return row
-
-
-def _text(workspace: "Workspace", state: "FileState | None") -> bytes:
-    return b"" if state is None else workspace.history.text(state.blob)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from objstore.model.ids import BlobId
     from objstore.model.results import Decided
     from objstore.review.broken import Sources
+    from objstore.review.source_names import SourceNames
     from objstore.storage.transaction.journal import Journal
     from objstore.text.hunks import Hunk
     from objstore.text.needs.broken_names import BrokenName
@@ -38,6 +39,13 @@ class Breakage:
         self._journal = journal
 
     @cached_property
+    def names(self) -> SourceNames:
+        """Return what is known of each source."""
+        from objstore.review.source_names import SourceNames
+
+        return SourceNames(self._journal)
+
+    @cached_property
     def sources(self) -> Sources:
         """Return the sources, which may take long: look at this before the store is locked.
 
@@ -45,7 +53,7 @@ class Breakage:
         """
         from objstore.review.broken import Sources
 
-        return Sources(self._journal)
+        return Sources(self._journal, self.names)
 
     def of(self, planned: Decided, text: Callable[[BlobId], bytes], *, attributed: int) -> tuple[Broken, ...]:
         """Return what a planned decision breaks; (): nothing, or sources can't be read. `text`: reads texts of it.
@@ -81,6 +89,8 @@ class Breakage:
                 after[effect.path_after] = new
                 before.setdefault(effect.path_after, None)
                 moved[effect.path_after] = effect.path_before or effect.path_after
+        if self.names.are_same(before, after):
+            return []
         found = self.sources.broken_by(before, after, moved)
         decided = {unit for unit, _ in planned.verdicts}
         lines = _Lines(self._journal, after, moved)

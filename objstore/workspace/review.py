@@ -551,22 +551,25 @@ class Review(Role):
     def _asking_for_names(self, request: DecisionRequest) -> DecisionRequest:
         """Return a request that also looks for names that it breaks.
 
-        What names edits of sources has all sources read before the store is locked: the first time takes long.
+        Before the store is locked, all sources are read if that may take long, or is likely to be needed. Most
+        decisions on one file change no names, and need no other source.
         """
         from objstore.workspace.broken import Breakage
 
         breakage = Breakage(self._journal)
-        if self._names_sources(request):
+        sources = self._named_sources(request)
+        if len(sources) > 1 or (sources and breakage.names.is_empty):
             with suppress(CasError, OSError):
                 _ = breakage.sources
         attributed = sys.maxsize if request.dry_run else _ATTRIBUTED
         return replace(request, find_broken=partial(breakage.of, attributed=attributed))
 
     @reads
-    def _names_sources(self, request: DecisionRequest) -> bool:
-        """Return whether a request names edits of files that are sources now."""
+    def _named_sources(self, request: DecisionRequest) -> list[str]:
+        """Return the paths of the files of which a request names edits, and that are sources now."""
         from objstore.text.needs.source_kinds import concerns_sources
 
         documents = {self._store.index.edits.document_of(seq) for seq in {unit.seq for unit in request.verdicts}}
         tips = (self._store.index.documents.tip(document) for document in documents if document is not None)
-        return concerns_sources(os.fsdecode(tip.path) for tip in tips)
+        paths = [os.fsdecode(tip.path) for tip in tips]
+        return [path for path in paths if concerns_sources([path])]

@@ -124,6 +124,19 @@ def test_index_forgets_sources_that_are_gone(two: CommandRunner) -> None:
     assert len(sizes) == 1
 
 
+def test_decision_that_changes_no_names_reads_other_sources_only_the_first_time(two: CommandRunner) -> None:
+    index = two.folder / ".cas" / "cache" / "names"
+    two.edit("net.py", b"return times", b"return times  # one")
+    two.done("reject", "5")
+    first = index.read_bytes()
+    two.write("new.py", b"import net\n\nnet.retry(1)\n")
+    two.edit("net.py", b"return times", b"return times  # two")
+    assert "Note:" not in two.done("reject", "7").text
+    assert index.read_bytes() == first
+    assert "takes `retry` out of `net`" in two.done("reject", "3").text
+    assert index.read_bytes() != first
+
+
 def test_json_has_what_a_decision_breaks(two: CommandRunner) -> None:
     (broken,) = two.done("reject", "3", "--dry-run", "--json").json()["broken"]
     assert broken == {

@@ -353,6 +353,7 @@ if TYPE_CHECKING:
         Added as Added,
         PulledMember as PulledMember,
         clone_remote as clone_remote,
+        plan_clone as plan_clone,
     )
     from objstore.workspace.shapes.changes import (
         change_shape as change_shape,
@@ -745,7 +746,7 @@ _HOMES: Final = {
     "upkeep.remote.push": ("Pushed", "PushPlan"),
     "upkeep.remote.remotes": ("PUSH_CHOICES", "Member", "Remote", "RemoteState"),
     "workspace.remote_decisions": ("Carried", "RemoteVerdict", "WaitingComment"),
-    "workspace.remotes": ("Added", "PulledMember", "clone_remote"),
+    "workspace.remotes": ("Added", "PulledMember", "clone_remote", "plan_clone"),
     "workspace.trials": ("Copy",),
     "review.trial.bisection": ("NotFound", "first_failing", "smallest_failing"),
     "review.trial.copy_contents": ("CoveredTree", "FileResult"),

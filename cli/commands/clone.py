@@ -1,12 +1,17 @@
 """The command `cas clone`."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from cli.app.invocation import Invocation, command, json_option
 from cli.commands.pull import PULLING
 from cli.render.imports import imported_lines, imported_shape
 from cli.screen.progress import Progress
-from cli.screen.terminal import write
+from cli.screen.terminal import shown_name, write
+
+if TYPE_CHECKING:
+    from objstore import Json
 
 __all__ = ["clone"]
 
@@ -15,19 +20,29 @@ __all__ = ["clone"]
 @click.argument("url", metavar="URL")
 @click.argument("directory", metavar="DIR", type=click.Path(file_okay=False))
 @click.option("--store", metavar="NAME", default="", help="Which store, if the bucket has several.")
+@click.option("-n", "--dry-run", is_flag=True, help="Say what would be fetched; fetch nothing.")
 @json_option
-def clone(*, url: str, directory: str, store: str, as_json: bool) -> None:
+def clone(*, url: str, directory: str, store: str, dry_run: bool, as_json: bool) -> None:
     """Make a workspace in the new or empty DIR from what was pushed to URL: its files and their whole history.
 
     Everything is verified before anything is kept. A clone that breaks off goes on where it was if you run it again.
     """
-    from objstore import clone_remote
+    from objstore import clone_remote, json_line, plan_clone
 
+    if dry_run:
+        member, size = plan_clone(url, directory, store=store)
+        if as_json:
+            shape: dict[str, Json] = {"store": member.name, "lane": member.lane, "edits": member.edits, "bytes": size}
+            write([json_line({**shape, "dry_run": True})])
+            return
+        from cli.render.status import counted, size_text
+
+        of = f"{shown_name(member.name)}, {counted(member.edits, 'edit')}"
+        write([Invocation.current().screen().line(f"Would fetch {size_text(size)}: {of}.")])
+        return
     with Progress(PULLING) as progress:
         made, remote = clone_remote(url, directory, store=store, progress=progress.report)
     if as_json:
-        from objstore import json_line
-
         write([json_line({**imported_shape(made), "remote": remote.name})])
         return
     write(imported_lines(Invocation.current().screen(), made))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from objstore.upkeep.remote.remotes import Member, Remote, RemoteState
     from objstore.upkeep.transfer.import_export import Imported
 
-__all__ = ["Added", "PulledMember", "Remotes", "clone_remote", "stores_in"]
+__all__ = ["Added", "PulledMember", "Remotes", "clone_remote", "plan_clone", "stores_in"]
 
 _TRIES: Final = 3
 _MOST_STORES: Final = 10_000
@@ -268,7 +268,7 @@ class Remotes:
         """
         from objstore.upkeep.remote.heads import Seen, newest_head
         from objstore.upkeep.remote.keys import Lane
-        from objstore.upkeep.remote.pull import fetch, mirror
+        from objstore.upkeep.remote.pull import fetch, is_whole, mirror
         from objstore.upkeep.remote.remotes import Member
         from objstore.values.fastclass import replace
         from objstore.values.request_errors import ObjectMissing
@@ -283,7 +283,7 @@ class Remotes:
                 member = Member(lane=head.lane, name=local, seen=Seen(number=0, name=b""))
             place = self._known.folder(remote.name, "members", member.name)
             incoming = self._known.folder(remote.name, f"incoming-{lane}")
-            if head.number == member.seen.number and os.path.isdir(place):
+            if head.number == member.seen.number and is_whole(head, place):
                 return PulledMember(member=member, is_new=False, size=0)
             having = os.path.join(place, ".cas", "segments")
             disk = self._journal.disk
@@ -316,6 +316,31 @@ def stores_in(bucket: Bucket) -> list[str]:
     return found
 
 
+def plan_clone(url: str, directory: str, *, store: str = "") -> tuple[Member, int]:
+    """Return the store that `clone_remote` would make `directory` from, and how many bytes it would fetch.
+
+    Raises as that does, and changes nothing.
+    """
+    from objstore.disk.fs.confined_path import require_not_reserved
+    from objstore.storage.store.create import is_creation_folder
+    from objstore.upkeep.remote.bucket import open_bucket
+    from objstore.upkeep.remote.heads import Seen
+    from objstore.upkeep.remote.pull import missing
+    from objstore.upkeep.remote.remotes import Member, label_of
+    from objstore.values.errors import FileExists
+
+    head, name = _meant(open_bucket(url), store)
+    require_not_reserved(directory)
+    if os.path.lexists(directory):
+        for each in os.listdir(directory):
+            if not is_creation_folder(each):
+                raise FileExists(os.path.join(directory, each))
+    seen = Seen(number=head.number, name=name)
+    return Member(lane=head.lane, name=label_of(head.label), seen=seen, edits=head.edits), missing(
+        head, _incoming(directory)
+    )
+
+
 def clone_remote(
     url: str, directory: str, *, store: str = "", progress: Progress | None = None, disk: Disk | None = None
 ) -> tuple[Imported, Remote]:
@@ -333,8 +358,7 @@ def clone_remote(
 
     bucket, disk = open_bucket(url), disk or Disk()
     head, name = _meant(bucket, store)
-    incoming = f"{os.path.abspath(directory).rstrip('/')}.incoming"
-    made = clone(bucket, head, directory, incoming, disk, progress)
+    made = clone(bucket, head, directory, _incoming(directory), disk, progress)
     known = KnownRemotes(made.root, disk)
     remote = Remote(name="origin", url=url, lane=head.lane, label=label_of(head.label))
     known.put(remote)
@@ -346,6 +370,11 @@ def clone_remote(
         pushed_end=(end.segment, end.offset),
     )
     return made, remote
+
+
+def _incoming(directory: str) -> str:
+    """Return the folder in which a clone into `directory` keeps what it fetched."""
+    return f"{os.path.abspath(directory).rstrip('/')}.incoming"
 
 
 def _meant(bucket: Bucket, store: str) -> tuple[Head, bytes]:

@@ -63,6 +63,7 @@ _MOST_ENTRIES: Final = 2_000_000
 _MOST_BYTES: Final = 256 << 20
 """Bytes of a log, some million decisions, that are read at most: its readers keep them, and have them in memory."""
 
+_STATUSES: Final = {each.value: each for each in Status}
 _ACTIONS: Final = frozenset({Action.ACCEPT, Action.REJECT, Action.RESET})
 
 
@@ -384,8 +385,8 @@ def _answer(fields: Fields, lane: Lane, nonce: bytes) -> Answer:
 
 def _unit(value: Value) -> tuple[Unit, Status]:
     match value:
-        case [seq, hunk, str(status)] if status in {each.value for each in Status}:
-            return _named_unit([seq, hunk]), Status(status)
+        case [seq, hunk, str(status)] if status in _STATUSES:
+            return _named_unit([seq, hunk]), _STATUSES[status]
         case _:
             raise RecordInvalid("a unit of it is malformed")
 

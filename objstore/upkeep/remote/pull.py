@@ -6,7 +6,8 @@ written to a file of the workspace. The index is built here; nothing derived tra
 Nothing is added to a mirror. The next one is made next to it, and takes its place when it is checked; it shares the
 segments that stay, by links, and begins with a copy of the index. The applied marker of a mirror says up to where its
 log was checked. A head whose log begins with that very log, byte for byte, is checked from there on; else, as after a
-compaction, the check begins with the first frame. So damage of a mirror is mended by the next pull of something new.
+compaction, the check begins with the first frame. So damage of a mirror is mended by the next pull, which compares its
+bytes with the hashes in the head even if nothing is new.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from objstore.upkeep.remote.heads import Head
     from objstore.upkeep.transfer.import_export import Imported
 
-__all__ = ["Fetch", "clone", "fetch", "mirror"]
+__all__ = ["Fetch", "clone", "fetch", "is_whole", "mirror", "missing"]
 
 _SPARE: Final = 64 << 20
 """Bytes that stay free on the disk when a store is fetched: its index has to be built too."""
@@ -116,6 +117,18 @@ def clone(
         fetched = fetch(bucket, head, incoming, disk, progress)
         with _refusing(bucket, head, incoming, disk):
             return import_store(fill, directory, checked=lambda: _discard(incoming, disk), progress=progress, disk=disk)
+
+
+def is_whole(head: Head, place: str) -> bool:
+    """Return whether the mirror in the folder `place` has the very bytes that a head names."""
+    having = os.path.join(place, STORE_NAME, LOG_NAME)
+    sizes = all(_size(_path(head, segment.number, having)) == segment.size for segment in head.segments)
+    return sizes and not missing(head, having)
+
+
+def missing(head: Head, folder: str) -> int:
+    """Return how many bytes of the segments that a head names are not in a folder; nothing is asked of the bucket."""
+    return sum(each.size for each in _wanted(head) if not _is_at(each, _path(head, each.segment, folder)))
 
 
 def fetch(

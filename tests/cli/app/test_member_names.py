@@ -1,7 +1,7 @@
 """`NAME/` before an edit, a hunk or nothing means another store, and a file of that name is still a file."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
@@ -243,6 +243,30 @@ def test_remotes_are_listed_although_a_mirror_is_gone_and_a_pull_brings_it_back(
     assert lap.done("remote", "--json").lines()[0]["stores"][0]["undecided"] is None
     lap.done("pull")
     assert "desk  1 edit, 1 undecided" in lap.done("remote").text
+
+
+@pytest.mark.parametrize("harm", [lambda log: log[:-1], lambda log: log + b"x", lambda log: log[:90] + b"?" + log[91:]])
+def test_pull_mends_a_damaged_mirror_although_nothing_is_new(
+    lap: CommandRunner, harm: Callable[[bytes], bytes]
+) -> None:
+    segment = lap.folder / ".cas/remotes/team/members/desk/.cas/segments/00000001.seg"
+    whole = segment.read_bytes()
+    segment.write_bytes(harm(whole))
+    assert "fetched" in lap.done("pull").text
+    assert segment.read_bytes() == whole
+    assert "nothing new" in lap.done("pull").text
+
+
+def test_dry_run_of_a_clone_says_what_it_would_fetch_and_makes_nothing(lap: CommandRunner, tmp_path: Path) -> None:
+    url, new = f"file://{tmp_path}/bucket", tmp_path / "above" / "new"
+    assert "name one with --store" in lap.cas("clone", "--dry-run", url, str(new)).said
+    words = ("clone", "--dry-run", url, str(new), "--store", "desk")
+    (planned,) = lap.done(*words, "--json").lines()
+    assert (planned["store"], planned["edits"]) == ("desk", 1)
+    assert planned["bytes"] == sum(path.stat().st_size for path in (tmp_path / "desk/.cas/segments").iterdir())
+    assert "desk, 1 edit." in lap.done(*words).text
+    assert not new.parent.exists()
+    assert lap.cas("clone", "--dry-run", url, str(lap.folder), "--store", "desk").status == 1
 
 
 def test_remote_and_pull_say_what_is_undecided_there(lap: CommandRunner) -> None:

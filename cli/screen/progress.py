@@ -31,6 +31,8 @@ SHORTEST: Final = 0.05
 
 WIDTH: Final = 24
 
+_INTERRUPTED: Final = "Interrupted: nothing is half done. Run the command again to finish."
+
 _INDEXING: Final = {"bytes of the log": "indexing"}
 """Progress words of a rebuild of the index, with which any command may begin."""
 
@@ -74,9 +76,12 @@ class Progress:
         """Return itself."""
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """End the progress bar."""
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """End the progress bar; after Ctrl-C, say in its place what that means."""
+        was_shown = self._shown
         self.end()
+        if was_shown and kind is not None and issubclass(kind, KeyboardInterrupt):
+            click.echo(_INTERRUPTED, err=True)
 
     def end(self) -> None:
         """Erase the line, for good."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.app.invocation import Invocation, command, json_option, reviewer
-from cli.screen.terminal import can_ask, shown_name, write
+from cli.screen.terminal import can_ask, shown_name, write, write_json
 from cli.search.candidates import files, named
 
 if TYPE_CHECKING:
@@ -42,9 +42,9 @@ def amend(*, name: str, source: str | None, as_json: bool) -> None:
         else:
             outcome = workspace.review.amend(seq, _read(source), version=file.blob, who=reviewer())
         if as_json:
-            from objstore import edit_shape, json_line
+            from objstore import edit_shape
 
-            write(json_line(edit_shape(workspace, view)) for view in outcome.edits)
+            write_json(edit_shape(workspace, view) for view in outcome.edits)
             return
         screen = invocation.screen()
         if not outcome.edits:

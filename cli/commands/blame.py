@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.app.invocation import Invocation, Number, command, json_option
-from cli.screen.terminal import listed, padded, shown_name, shown_width, write
+from cli.screen.terminal import listed, padded, shown_name, shown_width, write, write_json
 from cli.search.candidates import named, takes_turns
 from cli.selection.selectors import looks_like_state, recorded_named, state_parts
 from cli.selection.turn_selection import TurnSelection
@@ -45,10 +45,9 @@ def blame(*, path: str, by: TurnSelection, as_json: bool) -> None:
                 click.echo(f"No line of {shown_name(path)} is of {' '.join(map(shown_name, by.words))}.", err=True)
         if as_json:
             from cli.json_shapes.store import blame_shape
-            from objstore import json_line
 
             verdicts = workspace.history.verdicts()
-            write(json_line(blame_shape(part, commits, verdicts)) for part in blamed)
+            write_json(blame_shape(part, commits, verdicts) for part in blamed)
         else:
             write(_blame_text(workspace, content, blamed, commits), paged=True)
 

@@ -7,7 +7,7 @@ import click
 from cli.app.invocation import Invocation, command, json_option, reviewer
 from cli.render.outcomes import shown_units
 from cli.render.turns import session_name
-from cli.screen.terminal import shown_name, write
+from cli.screen.terminal import shown_name, write, write_json
 from cli.search.candidates import named
 from cli.selection.selectors import edits_named
 from objstore import Action, Decided, EditFilter, Status
@@ -51,10 +51,10 @@ def claim(*, names: tuple[str, ...], mine: bool, session: str, everything: bool,
             dry_run=dry_run,
         )
         if as_json:
-            from objstore import json_line, outcome_shape
+            from objstore import outcome_shape
 
             # A claim changes no file, so a dry run has no diffs to show.
-            write([json_line(outcome_shape(workspace, Action.CLAIM, outcome, dry_run=dry_run))])
+            write_json([outcome_shape(workspace, Action.CLAIM, outcome, dry_run=dry_run)])
             return
     if isinstance(outcome, Decided):
         units = shown_units([unit for unit, _ in outcome.verdicts])

@@ -8,7 +8,7 @@ from cli.app.invocation import Invocation, command, json_option
 from cli.commands.pull import PULLING
 from cli.render.imports import imported_lines, imported_shape
 from cli.screen.progress import Progress
-from cli.screen.terminal import shown_name, write
+from cli.screen.terminal import shown_name, write, write_json
 
 if TYPE_CHECKING:
     from objstore import Json
@@ -27,13 +27,13 @@ def clone(*, url: str, directory: str, store: str, dry_run: bool, as_json: bool)
 
     Everything is verified before anything is kept. A clone that breaks off goes on where it was if you run it again.
     """
-    from objstore import clone_remote, json_line, plan_clone
+    from objstore import clone_remote, plan_clone
 
     if dry_run:
         member, size = plan_clone(url, directory, store=store)
         if as_json:
             shape: dict[str, Json] = {"store": member.name, "lane": member.lane, "edits": member.edits, "bytes": size}
-            write([json_line({**shape, "dry_run": True})])
+            write_json([{**shape, "dry_run": True}])
             return
         from cli.render.status import counted, size_text
 
@@ -43,6 +43,6 @@ def clone(*, url: str, directory: str, store: str, dry_run: bool, as_json: bool)
     with Progress(PULLING) as progress:
         made, remote = clone_remote(url, directory, store=store, progress=progress.report)
     if as_json:
-        write([json_line({**imported_shape(made), "remote": remote.name})])
+        write_json([{**imported_shape(made), "remote": remote.name}])
         return
     write(imported_lines(Invocation.current().screen(), made))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from cli.app.invocation import Invocation, Number, command, json_option, recorded_text, reviewer
-from cli.screen.terminal import Screen, can_ask, shown_name, write
+from cli.screen.terminal import Screen, can_ask, shown_name, write, write_json
 from cli.search.candidates import named, takes_turns
 from cli.selection.selectors import edits_named, is_on_disk, path_named, was_recorded
 from cli.selection.turn_selection import TurnSelection
@@ -101,8 +101,6 @@ def _on_other(
     invocation: Invocation, other: "tuple[Remote, Member]", target: str, by: TurnSelection, text: str, *, as_json: bool
 ) -> None:
     """Comment on what another store has, by the log of the bucket; without a target, list its comments."""
-    from objstore import json_line
-
     remote, member = other
     screen = invocation.screen()
     if not (target or by.is_given):
@@ -112,7 +110,7 @@ def _on_other(
         with invocation.own_workspace() as own:
             waiting = own.remote_decisions.comments(remote, member)
         if as_json:
-            write(json_line(_waiting_shape(each)) for each in waiting)
+            write_json(_waiting_shape(each) for each in waiting)
         else:
             write(screen.line(_waiting_line(each, member)) for each in waiting)
         return
@@ -126,7 +124,7 @@ def _on_other(
         number = own.remote_decisions.comment(remote, member, units, said, who=reviewer())
     if as_json:
         names: list[Json] = [*map(str, units)]
-        write([json_line({"store": member.name, "entry": number, "units": names, "text": said})])
+        write_json([{"store": member.name, "entry": number, "units": names, "text": said}])
         return
     write([screen.line(f"Comment {number} is for {member.name}: its next `cas pull` takes it over.")])
 
@@ -206,9 +204,9 @@ def _typed(target: str) -> str:
 def write_comments(workspace: "Workspace", views: "Iterable[CommentView]", screen: Screen, *, as_json: bool) -> None:
     """Write comments, as JSON or as text."""
     from cli.render.comments import comments_text
-    from objstore import comment_shape, json_line
+    from objstore import comment_shape
 
     if as_json:
-        write(json_line(comment_shape(workspace.root, view)) for view in views)
+        write_json(comment_shape(workspace.root, view) for view in views)
     else:
         write(comments_text(views, screen), paged=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import click
 
 from cli.app.invocation import Invocation, command_group, json_option, reviewer
-from cli.screen.terminal import Screen, shown_name, write
+from cli.screen.terminal import Screen, shown_name, write, write_json
 from cli.search.candidates import setting_values, settings
 
 if TYPE_CHECKING:
@@ -95,9 +95,9 @@ def history(*, name: str, as_json: bool) -> None:
     with invocation.workspace() as workspace:
         found = workspace.review.policy_changes(name)
     if as_json:
-        from objstore import json_line, record_shape
+        from objstore import record_shape
 
-        write(json_line(record_shape(change)) for change in found)
+        write_json(record_shape(change) for change in found)
         return
     from cli.render.edits import moment
 

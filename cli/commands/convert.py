@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from cli.app.invocation import Invocation, command, json_option
 from cli.render.status import counted
 from cli.screen.progress import CHECKING, Progress
-from cli.screen.terminal import Screen, shown_name, write
+from cli.screen.terminal import Screen, shown_name, write, write_json
 
 if TYPE_CHECKING:
     from objstore import Converted, Json
@@ -28,9 +28,7 @@ def convert(*, as_json: bool) -> None:
     with Progress(CHECKING) as progress:
         done = convert_store(invocation.start(), progress.report)
     if as_json:
-        from objstore import json_line
-
-        write([json_line(_shape(done))])
+        write_json([_shape(done)])
     else:
         write(_text(done, invocation.screen()))
 

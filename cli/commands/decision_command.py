@@ -23,7 +23,7 @@ from cli.render.outcomes import (
 )
 from cli.render.status import counted
 from cli.screen.progress import DECIDING, showing_progress
-from cli.screen.terminal import FOR_STDERR, can_ask, write
+from cli.screen.terminal import FOR_STDERR, can_ask, write, write_json
 from cli.search.candidates import conversation_option, file_option, named, takes_turns
 from cli.selection.turn_selection import TurnSelection
 from cli.selection.unit_selection import UnitSelection, selected, way_back
@@ -216,7 +216,6 @@ class DecisionCommand:
         """Decide on what another store has, by the log of the bucket: the store with the files carries it out."""
         from cli.render.net_diff import MOST_UNITS
         from cli.selection.elsewhere import BECOMES
-        from objstore import json_line
 
         remote, member = other
         if way_out or way_out.takes_users or self.check or self.on_external is not None:
@@ -241,7 +240,7 @@ class DecisionCommand:
         if self.as_json:
             names_of = [str(unit) for unit in sorted(units)]
             shape: dict[str, Json] = {"store": member.name, "action": action.value, "units": [*names_of]}
-            write([json_line({**shape, "entry": number or None, "dry_run": self.dry_run})])
+            write_json([{**shape, "entry": number or None, "dry_run": self.dry_run}])
             return
         said = f"Would ask {member.name} to" if self.dry_run else f"Decision {number} asks {member.name} to"
         then = "" if self.dry_run else " It is carried out there by the next `cas pull`."
@@ -363,7 +362,7 @@ class DecisionCommand:
 
         `number`: in the log of the bucket (0: the newest one of the user).
         """
-        from objstore import NoSuchName, json_line
+        from objstore import NoSuchName
 
         with self.invocation.own_workspace() as workspace:
             try:
@@ -381,7 +380,7 @@ class DecisionCommand:
                     f"{which} to be carried out by {member.name}. After a pull that shows one, {reopens}."
                 ) from error
         if self.as_json:
-            write([json_line({"store": member.name, "withdrawn": found, "dry_run": self.dry_run})])
+            write_json([{"store": member.name, "withdrawn": found, "dry_run": self.dry_run}])
             return
         said = f"Would take back decision {found}." if self.dry_run else f"Took back decision {found}."
         then = f" The next `cas pull` of {member.name} answers, and says if it was carried out before."
@@ -431,14 +430,14 @@ class DecisionCommand:
     ) -> None:
         """Report an outcome; the caller says in words that there was nothing to do. `advice`: commands to type."""
         if self.as_json:
-            from objstore import json_line, outcome_shape
+            from objstore import outcome_shape
 
             shape = outcome_shape(workspace, action, outcome, dry_run=self.dry_run)
             if self.dry_run and isinstance(outcome, Decided):
                 from cli.json_shapes.diffs import with_diffs
 
                 shape = with_diffs(workspace, outcome.files, shape)
-            write([json_line(shape)])
+            write_json([shape])
         match outcome:
             case Decided():
                 if not self.as_json:

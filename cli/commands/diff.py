@@ -12,7 +12,7 @@ from cli.app.invocation import Invocation, command, json_option
 from cli.render.status import counted
 from cli.screen.diff_layout import for_pager, takes_layout
 from cli.screen.progress import REPLAYING, showing_progress
-from cli.screen.terminal import Screen, write
+from cli.screen.terminal import Screen, write, write_json
 from cli.search.candidates import named, takes_turns, takes_unseen
 from cli.selection.turn_selection import TurnSelection
 
@@ -124,10 +124,9 @@ def _write_net(
         files = found = workspace.review.unseen(found, seen) if only_unseen else found
         if layout is Layout.JSON:
             from cli.json_shapes.diffs import external_diff_shape, net_diff_shape
-            from objstore import json_line
 
             pending = (net_diff_shape(workspace, file, seen, awaited) for file in found)
-            write(map(json_line, chain(pending, (external_diff_shape(workspace, change) for change in outside))))
+            write_json(chain(pending, (external_diff_shape(workspace, change) for change in outside)))
         else:
             from cli.render.comments import comments_by_change
             from cli.render.net_diff import net_diff
@@ -168,9 +167,8 @@ def _write_unrecorded(workspace: "Workspace", names: tuple[str, ...], layout: La
     changes = _unrecorded(workspace, {path_named(workspace, name): name for name in names})
     if layout is Layout.JSON:
         from cli.json_shapes.diffs import external_diff_shape
-        from objstore import json_line
 
-        write(json_line(external_diff_shape(workspace, change)) for change in changes)
+        write_json(external_diff_shape(workspace, change) for change in changes)
     elif layout is Layout.STAT:
         from cli.render.diffstat import diffstat
 
@@ -185,9 +183,8 @@ def _write_states(workspace: "Workspace", names: tuple[str, ...], layout: Layout
     before, after = (state_named(workspace, name) for name in names)
     if layout is Layout.JSON:
         from cli.json_shapes.diffs import diff_shape
-        from objstore import json_line
 
-        write([json_line(diff_shape(workspace, before, after))])
+        write_json([diff_shape(workspace, before, after)])
     elif layout is Layout.STAT:
         from cli.render.diffstat import diffstat, file_change
 

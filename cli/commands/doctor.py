@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from cli.app.invocation import Invocation, command, json_option
-from cli.screen.terminal import Screen, shown_name, write
+from cli.screen.terminal import Screen, shown_name, write, write_json
 
 if TYPE_CHECKING:
     from cli.setup.doctor import Finding
@@ -43,9 +43,7 @@ def doctor(*, clients: tuple[str, ...], forget: bool, as_json: bool) -> None:
         forget_hook_failures(str(root))
     found = [*known, *examine(root, Path.home(), programs_at(), clients or None), *_are_acknowledged(root)]
     if as_json:
-        from objstore import json_line
-
-        write([json_line({"check": one.check, "ok": one.ok, "said": one.said}) for one in found])
+        write_json({"check": one.check, "ok": one.ok, "said": one.said} for one in found)
     else:
         write(_diagnosis(found, invocation.screen()))
     if not all(one.ok for one in found):

@@ -10,7 +10,7 @@ import click
 
 from cli.app.invocation import Invocation, command, json_option
 from cli.screen.progress import Progress, showing_progress
-from cli.screen.terminal import guarded, shown_name, write
+from cli.screen.terminal import guarded, shown_name, write, write_json
 from cli.search.candidates import conversation_option, file_option, files, folders, named, takes_turns
 from cli.selection.selectors import edits_named, place_named
 from cli.selection.turn_selection import TurnSelection
@@ -95,9 +95,9 @@ def export(  # noqa: PLR0913 -- each is an option of the command
             except FileExists as error:
                 raise click.ClickException(f"{shown_name(bundle)} already exists. Name a new file.") from error
             if as_json:
-                from objstore import json_line, text_shape
+                from objstore import text_shape
 
-                write([json_line({"bundle": text_shape(str(Path(bundle).absolute())), "bytes": size})])
+                write_json([{"bundle": text_shape(str(Path(bundle).absolute())), "bytes": size}])
             else:
                 imports = "`cas import FILE DIR` makes a workspace from it"
                 write([screen.line(f"Wrote {shown_name(bundle)}: {size} bytes. {imports}.")])
@@ -175,7 +175,7 @@ def _write_patches(
 
 def _write_series(series: "PatchSeries", output: str | None, *, as_json: bool) -> bool:
     """Write patches into a new folder (None: to standard output); return whether a line of them ends in CR LF."""
-    from objstore import json_line, text_shape
+    from objstore import text_shape
 
     folder = None if output is None else Path(output)
     if folder is not None:
@@ -205,7 +205,7 @@ def _write_series(series: "PatchSeries", output: str | None, *, as_json: bool) -
         sizes[name] = len(content)
     if as_json:
         places = {name: None if folder is None else text_shape(str((folder / name).absolute())) for name in sizes}
-        write(json_line({"name": name, "file": places[name], "bytes": size}) for name, size in sizes.items())
+        write_json({"name": name, "file": places[name], "bytes": size} for name, size in sizes.items())
     elif folder is not None:
         screen = Invocation.current().screen()
         write(screen.line(shown_name(str(folder / name))) for name in sizes)

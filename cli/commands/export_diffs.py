@@ -12,7 +12,7 @@ import click
 from cli.app.invocation import Invocation
 from cli.render.status import counted
 from cli.screen.progress import showing_progress
-from cli.screen.terminal import shown_name, write
+from cli.screen.terminal import shown_name, write, write_json
 from objstore import shown_edits
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def export_diffs(workspace: "Workspace", seqs: "Sequence[Seq]", directory: str, 
     with showing_progress(workspace, {"records": "reading", "edits": "writing"}), _NewHistory(directory) as history:
         found = workspace.transfer.send_mcpdiff_history(seqs, history.add)
     if as_json:
-        from objstore import json_line, text_shape
+        from objstore import text_shape
 
         shape: dict[str, Json] = {
             "directory": text_shape(str(Path(directory).absolute())),
@@ -47,7 +47,7 @@ def export_diffs(workspace: "Workspace", seqs: "Sequence[Seq]", directory: str, 
             "expired": list(found.expired),
             "partly": list(found.partly),
         }
-        write([json_line(shape)])
+        write_json([shape])
     else:
         edits, conversations = counted(found.edits, "edit"), counted(found.conversations, "conversation")
         files = f"{counted(found.diffs, 'diff')}, {counted(found.checkpoints, 'checkpoint')}"

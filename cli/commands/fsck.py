@@ -9,7 +9,7 @@ from cli.app.error_hints import fault_meaning, note_text
 from cli.app.invocation import Invocation, command, json_option
 from cli.render.status import counted
 from cli.screen.progress import CHECKING, Progress
-from cli.screen.terminal import Screen, visible, write
+from cli.screen.terminal import Screen, visible, write, write_json
 
 if TYPE_CHECKING:
     from objstore import CheckReport
@@ -42,9 +42,8 @@ def fsck(*, quick: bool, repair: bool, as_json: bool) -> None:
             report = repair_store(report)
     if as_json:
         from cli.json_shapes.store import check_shape
-        from objstore import json_line
 
-        write([json_line(check_shape(report, repaired=repaired))])
+        write_json([check_shape(report, repaired=repaired)])
     else:
         write(_check_text(report, invocation.screen(), repaired=repaired, rebuilt=rebuilt))
     if report.faults:

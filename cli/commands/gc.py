@@ -8,7 +8,7 @@ import click
 from cli.app.invocation import Invocation, command, json_option, reviewer
 from cli.render.status import size_text
 from cli.screen.progress import Progress
-from cli.screen.terminal import Screen, visible, write
+from cli.screen.terminal import Screen, visible, write, write_json
 
 if TYPE_CHECKING:
     from objstore import GcPlan, GcResult, Json, Repacked, RepackPlan, RetentionLimits, Workspace
@@ -46,9 +46,7 @@ def gc(*, older_than: str | None, max_size: str | None, repack: bool, dry_run: b
             if repack:
                 repacked = (workspace.retention.plan_repack if dry_run else workspace.retention.repack)(progress.report)
     if as_json:
-        from objstore import json_line
-
-        write([json_line(_shape(plan, done) | {"repack": None if repacked is None else _repack_shape(repacked)})])
+        write_json([_shape(plan, done) | {"repack": None if repacked is None else _repack_shape(repacked)}])
     else:
         screen = invocation.screen()
         write(_text(plan, done, screen))

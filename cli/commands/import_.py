@@ -10,7 +10,7 @@ import click
 from cli.app.invocation import Invocation, command, json_option
 from cli.render.imports import imported_lines, imported_shape
 from cli.screen.progress import CHECKING, Progress
-from cli.screen.terminal import shown_name, write
+from cli.screen.terminal import shown_name, write, write_json
 from cli.search.candidates import folders
 
 __all__ = ["import_"]
@@ -94,9 +94,7 @@ def _import(bundle: str, directory: str, *, store_only: bool, as_json: bool) -> 
         except FileExists as error:
             raise click.ClickException(_taken(error.path, directory, store_only=store_only)) from error
     if as_json:
-        from objstore import json_line
-
-        write([json_line(imported_shape(found))])
+        write_json([imported_shape(found)])
         return
     write(imported_lines(Invocation.current().screen(), found))
 

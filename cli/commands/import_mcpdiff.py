@@ -9,7 +9,7 @@ import click
 
 from cli.app.invocation import Invocation
 from cli.screen.progress import showing_progress
-from cli.screen.terminal import Screen, shown_name, write
+from cli.screen.terminal import Screen, shown_name, write, write_json
 
 if TYPE_CHECKING:
     from objstore import Json, McpdiffImport
@@ -27,7 +27,7 @@ def import_mcpdiff_history(path: str, *, root: str | None, partly: bool, dry_run
             str(_history(path)), origin=root, partly=partly, dry_run=dry_run
         )
     if as_json:
-        from objstore import json_line, text_shape
+        from objstore import text_shape
 
         problems: list[Json] = [
             {"place": text_shape(one.place), "reason": text_shape(one.reason)} for one in found.problems
@@ -42,7 +42,7 @@ def import_mcpdiff_history(path: str, *, root: str | None, partly: bool, dry_run
             "unchanged": found.unchanged,
             "problems": problems,
         }
-        write([json_line(shape)])
+        write_json([shape])
     else:
         write(_import_text(found, invocation.screen(), dry_run=dry_run))
     if found.problems:

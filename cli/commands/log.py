@@ -13,7 +13,7 @@ from cli.app.invocation import Command, Invocation, Number, command, json_option
 from cli.render.rows import Rows
 from cli.render.unreadable import ReadErrors
 from cli.screen.diff_layout import for_pager, takes_layout
-from cli.screen.terminal import Screen, write
+from cli.screen.terminal import Screen, write, write_json
 from cli.search.candidates import conversation_option, file_option, moments, named, names, takes_turns
 from cli.search.edit_list import EditConditions, accepted_by, lineage_at, matching, tool_named
 from cli.search.pickaxe import Pickaxe
@@ -242,9 +242,9 @@ def _list_turns(
         turns, shown = turns[::-1], shown[::-1]
     is_of_turns = group == "turns"
     if as_json:
-        from objstore import json_line, session_shape, turn_shape
+        from objstore import session_shape, turn_shape
 
-        write(map(json_line, map(turn_shape, turns) if is_of_turns else map(session_shape, shown)))
+        write_json(map(turn_shape, turns) if is_of_turns else map(session_shape, shown))
         return
     rows = TurnRows(sessions, invocation.screen())
     write(map(rows.of_turn, turns) if is_of_turns else map(rows.of_session, shown), paged=True)

@@ -7,7 +7,7 @@ import click
 from cli.app.invocation import Invocation, command, json_option
 from cli.commands.remote import only_remote
 from cli.screen.progress import CHECKING, Progress
-from cli.screen.terminal import shown_name, write
+from cli.screen.terminal import shown_name, write, write_json
 from cli.selection.elsewhere import Elsewhere
 
 if TYPE_CHECKING:
@@ -46,24 +46,20 @@ def pull(*, name: str, no_carry: bool, dry_run: bool, as_json: bool) -> None:
             if each.is_new and not (each.error or dry_run or as_json)
         }
     if as_json:
-        from objstore import json_line
-
-        write(
-            json_line(
-                {
-                    "remote": name,
-                    "store": each.member.name,
-                    "lane": each.member.lane,
-                    "edits": each.member.edits,
-                    "is_new": each.is_new,
-                    "bytes": each.size,
-                    "error": each.error or None,
-                    "dry_run": dry_run,
-                }
-            )
+        write_json(
+            {
+                "remote": name,
+                "store": each.member.name,
+                "lane": each.member.lane,
+                "edits": each.member.edits,
+                "is_new": each.is_new,
+                "bytes": each.size,
+                "error": each.error or None,
+                "dry_run": dry_run,
+            }
             for each in found
         )
-        write(map(json_line, map(_carried_shape, carried)))
+        write_json(map(_carried_shape, carried))
     else:
         write(_rows(found, invocation, name, undecided, dry_run=dry_run, is_alone=not carried))
         write(map(invocation.screen().line, map(_carried_line, carried)))

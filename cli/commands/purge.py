@@ -7,7 +7,7 @@ import click
 
 from cli.app.invocation import Invocation, command, json_option, reviewer
 from cli.screen.progress import Progress
-from cli.screen.terminal import FOR_STDERR, Screen, can_ask, shown_name, write
+from cli.screen.terminal import FOR_STDERR, Screen, can_ask, shown_name, write, write_json
 from cli.search.candidates import named
 from cli.selection.selectors import from_here, looks_like_state, path_named, state_named, state_parts, was_recorded
 
@@ -66,9 +66,9 @@ def purge(
                     progress=progress.report,
                 )
     if as_json:
-        from objstore import fields_shape, json_line
+        from objstore import fields_shape
 
-        write([json_line({"dry_run": dry_run, **fields_shape(plan)})])
+        write_json([{"dry_run": dry_run, **fields_shape(plan)}])
     else:
         write(_text(plan, invocation.screen(), dry_run=dry_run))
 

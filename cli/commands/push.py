@@ -5,7 +5,7 @@ import click
 from cli.app.invocation import Invocation, command, json_option
 from cli.commands.remote import only_remote
 from cli.screen.progress import Progress
-from cli.screen.terminal import write
+from cli.screen.terminal import write, write_json
 
 __all__ = ["push"]
 
@@ -41,10 +41,8 @@ def push(*, name: str, again: bool, new_lane: bool, dry_run: bool, background: b
             raise
     sent, size = (len(done.sent), done.size) if isinstance(done, PushPlan) else (done.pieces, done.size)
     if as_json:
-        from objstore import json_line
-
         head = None if isinstance(done, PushPlan) else done.head.number
-        write([json_line({"remote": name, "objects": sent, "bytes": size, "head": head, "dry_run": dry_run})])
+        write_json([{"remote": name, "objects": sent, "bytes": size, "head": head, "dry_run": dry_run}])
         return
     from cli.render.status import counted, size_text
 

@@ -8,7 +8,7 @@ import click
 
 from cli.app.invocation import Invocation, agent_option, command, json_option, recorded_text, reviewer
 from cli.screen.progress import LOOKING, showing_progress
-from cli.screen.terminal import Screen, write
+from cli.screen.terminal import Screen, write, write_json
 from cli.search.candidates import conversation_option, named
 
 if TYPE_CHECKING:
@@ -50,9 +50,8 @@ def record(*, paths: tuple[str, ...], conversation: str, note: str, agent: str, 
             found = (workspace.record_changes if agent else workspace.hooks.notice)(info, named)
         if as_json:
             from cli.json_shapes.snapshots import recorded_shape
-            from objstore import json_line
 
-            write([json_line(recorded_shape(workspace, found))])
+            write_json([recorded_shape(workspace, found)])
         else:
             write(_text(workspace, found, first, invocation.screen()))
             for place in found.skipped:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.app.invocation import Invocation, command_group, json_option
-from cli.screen.terminal import Screen, shown_name, write
+from cli.screen.terminal import Screen, shown_name, write, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,10 +40,8 @@ def listing(*, as_json: bool) -> None:
             for member in state.members.values()
         }
         if as_json:
-            from objstore import json_line
-
             shapes = (_shape(each, state, behind, waiting[each.name], undecided) for each, state, behind in found)
-            write(map(json_line, shapes))
+            write_json(shapes)
             return
         for each, state, behind in found:
             write(_rows(each, state, behind, undecided, screen))
@@ -77,10 +75,8 @@ def add(*, name: str, url: str, label: str, push: str, as_json: bool) -> None:
         added = workspace.remotes.add(name, url, label=label, push=push)
         state = workspace.remotes.get(name)[1]
         if as_json:
-            from objstore import json_line
-
             shape = _shape(added.remote, state, workspace.remotes.behind(state))
-            write([json_line({**shape, "probe": {"writers": added.probed.writers, "keys": added.probed.keys}})])
+            write_json([{**shape, "probe": {"writers": added.probed.writers, "keys": added.probed.keys}}])
             return
     screen, probed = invocation.screen(), added.probed
     found = f"of {probed.writers} writers that created {probed.keys} objects at once, one succeeded each time"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.app.invocation import Invocation, command, json_option, reviewer
-from cli.screen.terminal import shown_name, write
+from cli.screen.terminal import shown_name, write, write_json
 from cli.search.candidates import named
 from cli.selection.selectors import recorded_named, state_named
 from objstore import NoSuchName
@@ -47,10 +47,10 @@ def restore(*, name: str, dry_run: bool, as_json: bool) -> None:
         outcome = workspace.review.restore(state, who=reviewer(), dry_run=dry_run)
         if as_json:
             from cli.json_shapes.diffs import with_diffs
-            from objstore import json_line, restored_shape
+            from objstore import restored_shape
 
             shape = restored_shape(workspace, outcome, dry_run=dry_run)
-            write([json_line(with_diffs(workspace, outcome.files, shape) if dry_run else shape)])
+            write_json([with_diffs(workspace, outcome.files, shape) if dry_run else shape])
         else:
             text = _restored_text(workspace, state, outcome, invocation, dry_run=dry_run)
             write(text, paged=dry_run)

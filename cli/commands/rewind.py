@@ -15,7 +15,7 @@ from cli.render.outcomes import effect_line, effect_text
 from cli.render.status import counted
 from cli.render.turns import TurnRows, session_name
 from cli.screen.progress import DECIDING, showing_progress
-from cli.screen.terminal import can_ask, shown_name, write
+from cli.screen.terminal import can_ask, shown_name, write, write_json
 from cli.search.candidates import named, names
 from cli.selection.unit_selection import UnitSelection
 from objstore import (
@@ -140,11 +140,11 @@ def _restore(workspace: "Workspace", decision_command: DecisionCommand, turn: in
     outcome = restored(dry_run=dry_run)
     if decision_command.as_json:
         from cli.json_shapes.diffs import with_diffs
-        from objstore import json_line, path_shape, restored_shape
+        from objstore import path_shape, restored_shape
 
         shape = restored_shape(workspace, outcome, dry_run=dry_run)
         shape["older"] = [path_shape(workspace.root, path) for path in outcome.older]
-        write([json_line(with_diffs(workspace, outcome.files, shape) if dry_run else shape)])
+        write_json([with_diffs(workspace, outcome.files, shape) if dry_run else shape])
         return
     write(_restored_text(workspace, decision_command, outcome), paged=dry_run)
 
@@ -209,9 +209,9 @@ def _list_turns(workspace: "Workspace", decision_command: DecisionCommand, sessi
     with showing_progress(workspace, DECIDING):
         found = [(turn, _effect(workspace, turn)) for turn in turns]
     if decision_command.as_json:
-        from objstore import json_line, turn_shape
+        from objstore import turn_shape
 
-        write(json_line(turn_shape(turn) | {"rewind": _shape(effect)}) for turn, effect in found)
+        write_json(turn_shape(turn) | {"rewind": _shape(effect)} for turn, effect in found)
         return
     screen = decision_command.invocation.screen()
     write(_text(found, of, screen, decision_command.invocation.program), paged=True)

@@ -9,7 +9,7 @@ import click
 from cli.app.invocation import Invocation, command, json_option
 from cli.render.status import counted
 from cli.screen.progress import CHECKING, Progress
-from cli.screen.terminal import Screen, shown_name, write
+from cli.screen.terminal import Screen, shown_name, write, write_json
 
 if TYPE_CHECKING:
     from objstore import Salvage
@@ -59,7 +59,7 @@ def salvage(*, store: str, directory: str | None, store_id: str, dry_run: bool, 
             "Name a .cas folder, a copy of one, or a folder of segment files."
         ) from error
     if as_json:
-        write([json_line(salvage_shape(found))])
+        write_json([salvage_shape(found)])
     else:
         write(_salvage_text(found, directory, screen))
         if found.owner is not None:

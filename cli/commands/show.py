@@ -12,7 +12,7 @@ from cli.render.authors import Authors
 from cli.render.edits import edit_diff, edit_header
 from cli.render.unreadable import ReadErrors
 from cli.screen.diff_layout import for_pager, takes_layout
-from cli.screen.terminal import Screen, write
+from cli.screen.terminal import Screen, write, write_json
 from cli.search.candidates import named, takes_turns
 from cli.selection.selectors import edits_named
 from cli.selection.turn_selection import TurnSelection
@@ -48,11 +48,10 @@ def show(*, names: tuple[str, ...], by: TurnSelection, stat: bool, columns: bool
         screen = invocation.screen() if stat else for_pager(invocation.screen(), columns)
         if as_json:
             from cli.json_shapes.diffs import shown_edit_shape
-            from objstore import json_line
 
             verdicts, awaited = workspace.history.verdicts(), workspace.awaited()
             edits = [shown_edit_shape(workspace, view, units, read_errors, verdicts, awaited) for view, units in meant]
-            write([json_line({"edits": edits})])
+            write_json([{"edits": edits}])
         elif stat:
             write(stat_text(workspace, (view for view, _ in meant), screen, read_errors), paged=True)
         else:

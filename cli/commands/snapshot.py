@@ -10,7 +10,7 @@ import click
 from cli.app.invocation import Invocation, Number, command_group, json_option, recorded_text, reviewer
 from cli.render.unreadable import ReadErrors
 from cli.screen.progress import LOOKING, showing_progress
-from cli.screen.terminal import Screen, shown_name, write
+from cli.screen.terminal import Screen, shown_name, write, write_json
 from cli.search.candidates import folders, named, names
 
 if TYPE_CHECKING:
@@ -42,9 +42,8 @@ def create(*, folder: str, title: str, as_json: bool) -> None:
             taken = workspace.snapshots.take(path, who=reviewer(), title=title)
     if as_json:
         from cli.json_shapes.snapshots import taken_shape
-        from objstore import json_line
 
-        write([json_line(taken_shape(taken))])
+        write_json([taken_shape(taken)])
     else:
         write(_taken_text(taken, invocation.screen()))
 
@@ -58,9 +57,8 @@ def listing(*, as_json: bool) -> None:
         views = workspace.snapshots.all()
     if as_json:
         from cli.json_shapes.snapshots import view_shape
-        from objstore import json_line
 
-        write(json_line(view_shape(view)) for view in views)
+        write_json(view_shape(view) for view in views)
     else:
         write((_view_line(view, invocation.screen()) for view in views), paged=True)
         if not views:
@@ -77,9 +75,8 @@ def show(*, number: int, as_json: bool) -> None:
         view, found = workspace.snapshots.get(number), workspace.snapshots.files(number)
     if as_json:
         from cli.json_shapes.snapshots import shown_shape
-        from objstore import json_line
 
-        write([json_line(shown_shape(view, found))])
+        write_json([shown_shape(view, found)])
     else:
         screen = invocation.screen()
         rows = (screen.line(f"{_state_text(state)}  {shown_name(path)}") for path, state in found)
@@ -110,9 +107,8 @@ def diff(*, number: int, other: str | None, paths: tuple[str, ...], patch: bool,
             found, passed = workspace.snapshots.changes(number, until, paths=[*named])
         if as_json:
             from cli.json_shapes.snapshots import changes_shape
-            from objstore import json_line
 
-            write([json_line(changes_shape(found, passed))])
+            write_json([changes_shape(found, passed)])
             return
         _report_skipped(passed)
         screen, read_errors = invocation.screen(), ReadErrors()
@@ -141,9 +137,8 @@ def restore(*, number: int, paths: tuple[str, ...], dry_run: bool, as_json: bool
             done = workspace.snapshots.restore(number, [*named], who=reviewer(), dry_run=dry_run)
         if as_json:
             from cli.json_shapes.snapshots import restored_shape
-            from objstore import json_line
 
-            write([json_line(restored_shape(workspace, done))])
+            write_json([restored_shape(workspace, done)])
     if not as_json:
         write(_restored_text(done, invocation, dry_run=dry_run))
         _report_skipped(done.skipped)
@@ -169,9 +164,8 @@ def delete(*, numbers: tuple[int, ...], as_json: bool) -> None:
         recorded = workspace.history.next_edit() - before if renewed else 0
     if as_json:
         from cli.json_shapes.snapshots import view_shape
-        from objstore import json_line
 
-        write(json_line(view_shape(view)) for view in gone)
+        write_json(view_shape(view) for view in gone)
     else:
         screen = invocation.screen()
         write(screen.line(f"Deleted snapshot {view.number}.") for view in gone)

@@ -7,7 +7,7 @@ import click
 
 from cli.app.invocation import Invocation, command, json_option
 from cli.render.status import counted
-from cli.screen.terminal import Screen, shown_name, write
+from cli.screen.terminal import Screen, shown_name, write, write_json
 from cli.search.candidates import named
 from objstore import date_of
 
@@ -52,9 +52,8 @@ def stats(*, folder: str | None, path: str | None, force: bool, as_json: bool) -
         found = workspace.history.stats()
     if as_json:
         from cli.json_shapes.store import stats_shape
-        from objstore import json_line
 
-        write([json_line(stats_shape(found))])
+        write_json([stats_shape(found)])
     else:
         write(_stats_text(found, invocation.screen()), paged=True)
 

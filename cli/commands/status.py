@@ -7,7 +7,7 @@ import click
 
 from cli.app.invocation import Invocation, command, json_option
 from cli.render.status import status_text
-from cli.screen.terminal import Screen, write
+from cli.screen.terminal import Screen, write, write_json
 from cli.search.candidates import conversation_option, file_option, takes_turns
 from cli.selection.turn_selection import TurnSelection
 from objstore import Status
@@ -49,10 +49,10 @@ def status(*, by: TurnSelection, conversation: str, file: str, decided: str | No
         lost = workspace.lost_histories()
         remotes = _remotes(workspace) if workspace.has_remotes else []
     if as_json:
-        from objstore import json_line, status_shape
+        from objstore import status_shape
 
         behind = [(remote.name, state.failure, edits) for remote, state, edits in remotes]
-        write([json_line(status_shape(report, seen, lost, behind))])
+        write_json([status_shape(report, seen, lost, behind)])
     else:
         write(status_text(report, invocation.screen(), seen, lost, remotes))
 
@@ -90,10 +90,10 @@ def _list_edits(
     views = matching(workspace, wanted, terms, None)
     read_errors = ReadErrors()
     if as_json:
-        from objstore import edit_shape, json_line
+        from objstore import edit_shape
 
         verdicts = workspace.history.verdicts()
-        write(json_line(edit_shape(workspace, view, read_errors.note, verdicts)) for view in views)
+        write_json(edit_shape(workspace, view, read_errors.note, verdicts) for view in views)
         read_errors.raise_first()
         return
     newest = next(views, None)

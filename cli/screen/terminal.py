@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import IO, BinaryIO
 
+    from objstore import Json
+
 __all__ = [
     "EXACT",
     "FOR_STDERR",
@@ -33,6 +35,7 @@ __all__ = [
     "visible",
     "width_of_terminal",
     "write",
+    "write_json",
 ]
 
 
@@ -293,6 +296,13 @@ def write(pieces: Iterable[bytes], *, paged: bool = False) -> None:
             out.write(piece)
         except OSError as error:
             raise OutputFailed(error) from error
+
+
+def write_json(shapes: Iterable[dict[str, Json]]) -> None:
+    """Write JSON objects to standard output, one a line. Raises OutputFailed."""
+    from objstore import json_line
+
+    write(map(json_line, shapes))
 
 
 def flush() -> None:

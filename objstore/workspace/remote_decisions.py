@@ -162,7 +162,7 @@ class RemoteDecisions:
         """Return the comments on another store that its mirror doesn't show yet, as far as the log was read."""
         from objstore.upkeep.remote.decisions import Result, settle
 
-        ledger = settle(self._known.entries(remote.name))
+        ledger = settle(self._known.entries(remote.name), member.lane)
         found = []
         for number, each in ledger.comments.items():
             answer = ledger.answers.get(number)
@@ -199,7 +199,7 @@ class RemoteDecisions:
         """Return how many decisions and comments on this store wait to be carried out, as far as the log was read."""
         from objstore.upkeep.remote.decisions import settle
 
-        ledger = settle(self._known.entries(remote.name))
+        ledger = settle(self._known.entries(remote.name), remote.lane)
         return len(ledger.open(remote.lane)) + len(ledger.open_comments(remote.lane))
 
     def carry(self, name: str) -> list[Carried]:
@@ -265,8 +265,7 @@ class RemoteDecisions:
 
         known = self._known.entries(remote.name)
         new = read_log(bucket, known[-1][0] if known else 0, sum(len(encoded) for _, encoded in known))
-        for number, encoded in new:
-            self._known.keep_entry(remote.name, number, encoded)
+        self._known.keep_entries(remote.name, new)
         return settle([*known, *new])
 
     def _take_over(self, name: str, number: int, comment: RemoteComment) -> Carried:
@@ -386,7 +385,7 @@ class RemoteDecisions:
 def _verdicts(known: KnownRemotes, remote: str, member: Member) -> dict[Unit, RemoteVerdict]:
     from objstore.upkeep.remote.decisions import settle
 
-    ledger = settle(known.entries(remote))
+    ledger = settle(known.entries(remote), member.lane)
     return {
         unit: RemoteVerdict(
             number=number,

@@ -258,11 +258,15 @@ class Ledger:
         return 0
 
 
-def settle(entries: Iterable[tuple[int, bytes]]) -> Ledger:
-    """Return what entries mean, given by number, ascending."""
-    ledger = Ledger()
+def settle(entries: Iterable[tuple[int, bytes]], lane: Lane | None = None) -> Ledger:
+    """Return what entries mean, given by number, ascending.
+
+    `lane`: only those about this store count, so that others need not be decoded; None: all do.
+    """
+    ledger, named = Ledger(), b"" if lane is None else lane.encode()
     for number, encoded in entries:
-        ledger.take(number, decoded(encoded))
+        if named in encoded:
+            ledger.take(number, decoded(encoded))
     return ledger
 
 

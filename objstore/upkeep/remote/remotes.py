@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Any, Final
 from objstore.disk.fs.nofollow import open_store_folder, read_store_file
 from objstore.disk.fs.reserved_names import STORE_NAME
 from objstore.disk.fs.writer_lock import WriterLock
+from objstore.model.canonical_msgpack import Fields, decode, encode
 from objstore.upkeep.remote.heads import MAX_LABEL, Seen
 from objstore.upkeep.remote.keys import Lane, is_lane
+from objstore.values.errors import RecordInvalid
 from objstore.values.fastclass import field, replace, value
 from objstore.values.request_errors import RemoteUnknown, RemoteUrlRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from objstore.disk.fs.disk import Disk
 
@@ -32,6 +34,10 @@ PUSH_CHOICES: Final = ("never", "stop")
 
 _FOLDER: Final = "remotes"
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
+_KEPT: Final = re.compile(r"[0-9]{1,18}(-[0-9]{1,18})?")
+_KEPT_TOGETHER: Final = 8 << 20
+"""Bytes of entries that a file has at most, unless one alone has more."""
+
 _LONGEST: Final = 1 << 20
 _LOCK_SECONDS: Final = 60.0
 
@@ -175,19 +181,35 @@ class Remotes:
         return state
 
     def entries(self, name: str) -> list[tuple[int, bytes]]:
-        """Return the entries of a remote's decision log that were read so far, ascending by number."""
-        folder = self.folder(name, "log")
-        try:
-            numbers = sorted(int(each) for each in os.listdir(folder) if each.isascii() and each.isdigit())
-        except FileNotFoundError:
-            return []
-        return [(number, read_store_file(os.path.join(folder, str(number)))) for number in numbers]
+        """Return the entries of a remote's decision log that were read so far, ascending by number.
 
-    def keep_entry(self, name: str, number: int, encoded: bytes) -> None:
-        """Keep an entry that was read."""
+        From a file on that is damaged, there are none: they are read from the bucket again.
+        """
+        found: list[tuple[int, bytes]] = []
+        for number, each in self._kept(name):
+            content = read_store_file(self.folder(name, "log", each))
+            try:
+                found += [(number, content)] if each.isdigit() else _kept_together(content)
+            except RecordInvalid:
+                break
+        return found
+
+    def keep_entries(self, name: str, entries: Sequence[tuple[int, bytes]]) -> None:
+        """Keep entries that were read, durably: many in one file, so that they take one sync."""
+        if not entries:
+            return
         self._make(self.folder(name, "log"))
-        with suppress(FileExistsError):
-            self._disk.create(self.folder(name, "log", str(number)), encoded)
+        for number, each in self._kept(name):
+            if number >= entries[0][0]:  # damaged, or behind one that is
+                self._disk.remove_store_file(self.folder(name, "log", each))
+        size, together = 0, list[tuple[int, bytes]]()
+        for entry in entries:
+            if together and size + len(entry[1]) > _KEPT_TOGETHER:
+                self._keep(name, together)
+                size, together = 0, []
+            size += len(entry[1])
+            together.append(entry)
+        self._keep(name, together)
 
     def carrying(self, name: str) -> tuple[int, int] | None:
         """Return the decision that was being carried out, and the number that one made for it has at least."""
@@ -244,6 +266,22 @@ class Remotes:
 
     # ---- inside
 
+    def _kept(self, name: str) -> list[tuple[int, str]]:
+        """Return the files of a remote's decision log, each with the number of its first entry, ascending."""
+        try:
+            names = filter(_KEPT.fullmatch, os.listdir(self.folder(name, "log")))
+        except FileNotFoundError:
+            return []
+        return sorted((int(each.partition("-")[0]), each) for each in names)
+
+    def _keep(self, name: str, entries: Sequence[tuple[int, bytes]]) -> None:
+        first, last = entries[0][0], entries[-1][0]
+        file, content = str(first), entries[0][1]
+        if first != last:
+            file, content = f"{first}-{last}", encode({"entries": [[number, encoded] for number, encoded in entries]})
+        with suppress(FileExistsError):
+            self._disk.create(self.folder(name, "log", file), content)
+
     def _make(self, folder: str) -> None:
         if not os.path.isdir(folder):
             with suppress(FileNotFoundError, FileExistsError):
@@ -273,6 +311,18 @@ class Remotes:
         with open_store_folder(folder) as opened:
             self._disk.replace(opened, staged, opened, file)
         self._disk.sync_directory(folder)
+
+
+def _kept_together(content: bytes) -> list[tuple[int, bytes]]:
+    """Return the entries in a file of several. Raises RecordInvalid."""
+    found: list[tuple[int, bytes]] = []
+    for each in Fields(decode(content)).items("entries"):
+        match each:
+            case [int(number), bytes(encoded)] if type(number) is int:
+                found.append((number, encoded))
+            case _:
+                raise RecordInvalid("it is no list of entries")
+    return found
 
 
 def mirrored(root: str) -> Mirrored | None:

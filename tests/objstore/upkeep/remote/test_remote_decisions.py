@@ -309,6 +309,22 @@ def test_carrying_that_dies_at_any_step_carries_out_once(tmp_path: Path) -> None
         team.close()
 
 
+def test_entries_that_are_read_together_are_kept_in_one_file_and_read_again_if_it_is_damaged(team: Team) -> None:
+    for unit in (FIRST, SECOND):
+        team.decides(Action.ACCEPT, unit)
+    assert len(team.carry()) == 2
+    log = team.folder / "desk/.cas/remotes/team/log"
+    assert sorted(path.name for path in log.iterdir()) == ["1-2", "3-4"]
+    known = Remotes(str(team.folder / "desk"), UnsyncedDisk())
+    whole = known.entries("team")
+    assert [number for number, _ in whole] == [1, 2, 3, 4]
+    (log / "1-2").write_bytes(b"harmed")
+    assert known.entries("team") == []
+    assert team.carry() == []
+    assert known.entries("team") == whole
+    assert [path.name for path in log.iterdir()] == ["1-4"]
+
+
 # ---- taken back, and comments
 
 

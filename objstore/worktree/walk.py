@@ -8,6 +8,7 @@ import os
 import re
 import stat
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from contextlib import ExitStack, contextmanager
 from heapq import heappop, heappush
@@ -446,9 +447,11 @@ class TreeWalk:
         new: Collection[bytes] = file_names
         if old is not None and old.rules == rules.fingerprint:
             # The same rules scan the same files; only of those that git ignores, its index may have others now.
-            tracked = {name for name in old.tracked if is_among(name, file_names)}
-            new = tracked.union(file_names[at] for at in positions_apart(old.names, file_names)[1])
-            names.files = [name for name in file_names if name not in new] if new else file_names
+            tracked = [bisect_left(file_names, name) for name in old.tracked if is_among(name, file_names)]
+            places = sorted({*tracked, *positions_apart(old.names, file_names)[1]})
+            new = [file_names[at] for at in places]
+            for start, end in zip([0, *(at + 1 for at in places)], [*places, len(file_names)], strict=True):
+                names.files += file_names[start:end]
         folder = os.fsdecode(path)
         secrets, excluded = self._reader.rules.secrets, self._reader.rules.excluded
         for name, kind in sorted([*((os.fsdecode(name), "file") for name in new), *others]):

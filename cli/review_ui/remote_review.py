@@ -58,10 +58,14 @@ class RemoteReview(Review):
 
     def _acts(self) -> Mapping[str, Act]:
         refused: dict[str, Act] = dict.fromkeys(NEED_FILES, self._needs_files)
-        return {**super()._acts(), **refused, **dict.fromkeys(UNDO, self._no_undo)}
+        return {**super()._acts(), **refused, **dict.fromkeys(UNDO, self._no_undo), "c": self._no_comment}
 
     def _needs_files(self, _: Stop) -> Same:
         self._say(f"Only {self._elsewhere.title} can do that, where the files are.")
+        return Same.STAY
+
+    def _no_comment(self, stop: Stop) -> Same:
+        self._say(self._elsewhere.no_comment(stop.whole))
         return Same.STAY
 
     def _no_undo(self, _: Stop) -> Same:

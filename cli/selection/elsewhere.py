@@ -45,6 +45,11 @@ class Elsewhere:
         """Return how a decision is taken back, which no key does: it may be carried out already."""
         return f"`cas undo {self.member.name}/` takes back your newest decision, unless {self.title} carried it out."
 
+    def no_comment(self, units: Iterable[Unit] = ()) -> str:
+        """Return which command comments on some hunks: no key does."""
+        name = next((str(unit) for unit in sorted(units, key=lambda unit: not unit.hunk)), "EDIT:HUNK")
+        return f"`cas comment {self.member.name}/{name} -m TEXT` comments on it."
+
     def version(self) -> str:
         """Return a text that changes with every entry of the decision log that is read."""
         try:

@@ -40,6 +40,8 @@ def comment(server: ServerState, fields: Fields) -> Json:
     targets = [name for name in ("keys", "units", "path", "answers") if fields.has(name)]
     if len(targets) != 1:
         raise BadRequest("Give one of keys, units, path and answers.")
+    if server.elsewhere is not None:
+        raise BadRequest(server.elsewhere.no_comment(fields.units("units") if fields.has("units") else ()))
     with server.workspace(notes_git=True) as workspace:
         comments = workspace.comments
         match targets[0]:

@@ -42,9 +42,10 @@ def test_changes_of_another_store_are_decided_one_by_one(lap: CommandRunner, des
         assert "Decision 1 asks desk (team)" in said
         for key in NEED_FILES:
             said = press(terminal, key, r"2 of 3.*\] $")
-            assert (
-                "`cas reopen desk/1:1` asks desk for that" if key in UNDO else "Only desk (team) can do that"
-            ) in said
+            other = {"c": "`cas comment desk/1:2 -m TEXT` comments on it"} | dict.fromkeys(
+                UNDO, "`cas reopen desk/1:1` asks desk for that"
+            )
+            assert other.get(key, "Only desk (team) can do that") in said
         press(terminal, "a", r"3 of 3.*\] $")
         terminal.type("q")
         assert "1 change accepted, 1 change rejected, 1 change left pending in 1 file." in terminal.wait_for(

@@ -51,6 +51,8 @@ def test_what_another_store_has_is_shown_and_decided_once_where_the_files_are(
     again = server.decide("accept", keys=[first])
     assert "desk/1:1 is decided: reject" in again["message"]
     assert "`cas undo desk/` takes back your newest decision" in server.post("/api/undo", number=1)["message"]
+    refused = server.client.post("/api/comment", json={"units": ["1:1"], "text": "Why?"})
+    assert (refused.status_code, "`cas comment desk/1:1 -m TEXT`" in refused.text) == (400, True)
     accepted = server.decide("accept", path="a.txt", on_screen={second: WHOLE, first: WHOLE})
     assert [change["name"] for change in accepted["changed"]] == ["1:0", "1:2"]
     assert server.queue()["files"] == []
@@ -88,4 +90,4 @@ def test_a_refused_decision_is_said_and_can_be_made_again(
 def test_what_needs_the_files_is_refused_in_another_store(server: ReviewServer) -> None:
     key, _ = server.keys("a.txt")
     answer = server.client.post("/api/comment", json={"keys": [key], "text": "Why?"})
-    assert (answer.status_code, "mirrors of other stores" in answer.json()["error"]) == (409, True)
+    assert (answer.status_code, "`cas comment desk/EDIT:HUNK" in answer.json()["error"]) == (400, True)

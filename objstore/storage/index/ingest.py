@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Final, assert_never
 
-from msgpack import UnpackException, packb, unpackb
+from msgpack import Packer, UnpackException, unpackb
 
 from objstore.model.basic_types import (
     MAX_INT,
@@ -87,6 +87,16 @@ class _Owner(NamedTuple):
 
     conversation: str
     session: int
+
+
+class _Verdict(NamedTuple):
+    """What a decision makes of a unit."""
+
+    letter: str | None  # None: the status stays
+    reason: str | None  # None: the reason stays
+
+
+_NO_VERDICT: Final = _Verdict(None, None)
 
 
 class _Before(NamedTuple):
@@ -269,16 +279,14 @@ class LogIngest:
 
         Also give edits their owners, if the decision is a claim, or reverses one.
         """
-        by_edit: dict[Seq, dict[int, str]] = {}
-        said: dict[Seq, dict[int, str | None]] = {}  # None: the reason stays
+        by_edit: dict[Seq, dict[int, _Verdict]] = {}
+        by_status: dict[Status, _Verdict] = {}  # one for all: a decision may have a hundred thousand
         owners: dict[Seq, _Owner | None] = {}
         for unit, status in decision.verdicts:
-            by_edit.setdefault(unit.seq, {})[unit.hunk] = STATUS_LETTERS[status]
-            # If a rejection gives a unit another status, the unit had been set aside: the reason is not about it.
-            comes_back = decision.action is Action.REJECT and status is not Status.REJECTED
-            # What git did to the file is no reason for a status: the unit keeps its own until it is back.
-            reason = None if decision.action is Action.GIT else "" if comes_back else decision.reason
-            said.setdefault(unit.seq, {})[unit.hunk] = reason
+            verdict = by_status.get(status)
+            if verdict is None:
+                verdict = by_status[status] = _Verdict(STATUS_LETTERS[status], _reason(decision, status))
+            by_edit.setdefault(unit.seq, {})[unit.hunk] = verdict
         if decision.action is Action.CLAIM:
             is_known = decision.conversation not in {"", UNKNOWN_AGENT}
             session = self._session_of_conversation(decision.conversation) if is_known else 0
@@ -286,14 +294,18 @@ class LogIngest:
         if decision.action in _UNDONE:
             # A unit gets back its former reason with its former status, whether the undo or redo names it or not.
             for seq, before in self._before(decision.takes_back).items():
-                said.setdefault(seq, {}).update(before.reasons)
+                verdicts = by_edit.setdefault(seq, {})
+                for number, reason in before.reasons.items():
+                    verdicts[number] = _Verdict(verdicts.get(number, _NO_VERDICT).letter, reason)
                 owners[seq] = before.owner
-        return bytes(packb([self._decide(seq, by_edit.get(seq, {}), said[seq], owners.get(seq)) for seq in said]))
+        packer = Packer(autoreset=False)
+        packer.pack_array_header(len(by_edit))
+        for seq, verdicts in by_edit.items():
+            packer.pack(self._decide(seq, verdicts, owners.get(seq)))
+        return bytes(packer.bytes())
 
-    def _decide(
-        self, seq: Seq, letters: Mapping[int, str], said: Mapping[int, str | None], owner: _Owner | None
-    ) -> tuple[object, ...]:
-        """Set statuses and reasons of an edit's units; return the previous ones of the units in `said`.
+    def _decide(self, seq: Seq, verdicts: Mapping[int, _Verdict], owner: _Owner | None) -> tuple[object, ...]:
+        """Set statuses and reasons of an edit's units; return the previous ones of the units in `verdicts`.
 
         `owner`: whose the edit is from now on (None: as before).
         """
@@ -304,11 +316,12 @@ class LogIngest:
             if checksum("edits", *values) != stored or not is_listed:
                 raise unusable(f"row {seq} of edits differs from what was written")
             found = dict(zip(EDIT_COLUMNS, values, strict=True))
-        if not found or max(said) >= len(found["units"]):
+        if not found or max(verdicts) >= len(found["units"]):
             raise self.last_place.damaged(f"a decision names edit {seq}, which has no such hunk")
         units = found["units"]
         reasons = decode_reasons(found["reasons"], len(units))
-        now = "".join(letters.get(unit, letter) for unit, letter in enumerate(units))
+        of_units = [verdicts.get(unit, _NO_VERDICT) for unit in range(len(units))]
+        now = "".join(verdict.letter or letter for verdict, letter in zip(of_units, units, strict=True))
         if not found["void"]:
             self._note(found["document"], DocumentRecords().with_units(-seq, units).with_units(seq, now))
         former = found["owner"], found["session"]
@@ -316,7 +329,12 @@ class LogIngest:
         decided = {
             "units": now,
             "status": next(letter for letter in "parw" if letter in counted),
-            "reasons": encode_reasons([_said(said.get(unit), reason) for unit, reason in enumerate(reasons)]),
+            "reasons": encode_reasons(
+                [
+                    reason if verdict.reason is None else verdict.reason
+                    for verdict, reason in zip(of_units, reasons, strict=True)
+                ]
+            ),
             "owner": former[0] if owner is None else owner.conversation,
             "session": former[1] if owner is None else owner.session,
             "changes": found["changes"] + 1,
@@ -324,7 +342,7 @@ class LogIngest:
         found |= decided
         self._db.execute(_SET_UNITS, (*decided.values(), checksum("edits", *found.values()), seq))
         # Only these units: an edit of a thousand hunks may be decided hunk by hunk, each for its own reason.
-        own = sorted(said)
+        own = sorted(verdicts)
         before = "".join(units[unit] for unit in own)
         own_reasons = encode_reasons([reasons[unit] for unit in own])
         return seq, list(chain(*ranges_of(own))), before, own_reasons, [] if owner is None else former
@@ -431,7 +449,8 @@ class LogIngest:
         if not row[2]:
             self._counts.hold_record(decision, -1)
         for seq, before in self._before(number).items():
-            self._decide(seq, before.letters, before.reasons, before.owner)
+            verdicts = {unit: _Verdict(letter, before.reasons[unit]) for unit, letter in before.letters.items()}
+            self._decide(seq, verdicts, before.owner)
         for written in decision.written:
             path = written.path_before if written.path_before is not None else written.path_after
             if path is not None:
@@ -588,9 +607,14 @@ class LogIngest:
         self._update_checksums(table, "number", first, last)
 
 
-def _said(reason: str | None, former: str) -> str:
-    """Return the reason of a unit: the one given, or (None) the former one."""
-    return former if reason is None else reason
+def _reason(decision: Decision, status: Status) -> str | None:
+    """Return the reason that units have after a decision gave them a status (None: the reason stays)."""
+    # What git did to the file is no reason for a status: the unit keeps its own until it is back.
+    if decision.action is Action.GIT:
+        return None
+    # If a rejection gives a unit another status, the unit had been set aside: the reason is not about it.
+    comes_back = decision.action is Action.REJECT and status is not Status.REJECTED
+    return "" if comes_back else decision.reason
 
 
 def _rows_before(packed: bytes) -> Iterator[tuple[Seq, list[int], str, bytes, _Owner | None]]:

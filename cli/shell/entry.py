@@ -43,6 +43,12 @@ def _is_typed() -> bool:
 
 def _hook(arguments: list[str]) -> NoReturn:
     """Handle the event on standard input, and end with status 0, or with 1 if it failed and that can't be noted."""
+    import signal  # other commands need it later, if at all
+
+    # A client's own Ctrl-C reaches this too: end as if the client had ended it. A KeyboardInterrupt could get lost:
+    # Python drops one that is raised in the callback of a weak reference, and each import has one.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, lambda *_: os._exit(0))
     status = 0
     try:
         status = _handle(arguments)
@@ -54,8 +60,6 @@ def _hook(arguments: list[str]) -> NoReturn:
             status = 0 if log_fault(place, arguments, error) else 1
         except Exception:  # noqa: BLE001 - the program itself is broken: the shell that runs it leaves the mark
             status = 1
-    except KeyboardInterrupt:
-        pass  # a client's own Ctrl-C reached this too; end as if the client had ended it
     # Even if the client has closed the pipe: the interpreter would flush it at its end, and report that.
     os._exit(status)
 

@@ -357,7 +357,7 @@ def _end(status: int) -> NoReturn:
 
 def _run_repeatedly(program: str, run: Callable[[], int | None], channel: socket.socket) -> int:
     """Run the program whenever that is asked for, until a run leaves something behind. Raises what a run raises."""
-    exit_at_once, thresholds = os._exit, gc.get_threshold()
+    exit_at_once, thresholds, interrupted = os._exit, gc.get_threshold(), signal.getsignal(signal.SIGINT)
     vars(os)["_exit"] = _end
     null = os.open(os.devnull, os.O_RDWR)
     before = _left_behind()
@@ -377,6 +377,7 @@ def _run_repeatedly(program: str, run: Callable[[], int | None], channel: socket
             stream.flush()  # what the process would have lost
         gc.enable()
         gc.set_threshold(*thresholds)
+        signal.signal(signal.SIGINT, interrupted)  # a hook has one of its own until its process ends
         is_reusable = _left_behind() == before
         channel.sendall(b"%d %d\n" % (status, is_reusable))
         if not is_reusable:

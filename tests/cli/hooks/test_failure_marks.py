@@ -192,6 +192,31 @@ def test_hook_that_its_client_kills_leaves_a_mark(folder: Path, state: Path, los
     assert agent.stop() == ""
 
 
+def test_an_interrupt_ends_a_hook_wherever_it_arrives() -> None:
+    """Python drops a KeyboardInterrupt that is raised in the callback of a weak reference, and each import has one."""
+    program = """
+import os, signal, sys, weakref
+from cli.hooks import handler
+from cli.shell.entry import main
+
+def handled(arguments, given):
+    things = {handled_too()}
+    ended = weakref.ref(next(iter(things)), lambda _: os.kill(os.getpid(), signal.SIGINT))
+    things.clear()
+    print("it goes on", ended(), flush=True)
+    return 0
+
+class handled_too:
+    pass
+
+handler.main = handled
+sys.argv = ["cas", "hook", "claude-code"]
+main()
+"""
+    ran = subprocess.run([sys.executable, "-c", program], input=b"{}", capture_output=True, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
+
+
 def test_hook_that_is_not_killed_leaves_nothing_behind(folder: Path, state: Path) -> None:
     agent = ClaudeCode(folder)
     agent.ask("go on")

@@ -7,7 +7,7 @@ from cli.render.prompts import first_line
 from cli.render.status import LONGEST_NAME
 from cli.render.turns import session_name
 from cli.screen.terminal import beginning_of, shown_name
-from objstore import NoSuchName, Status
+from objstore import UNKNOWN_AGENT, NoSuchName, Status
 
 if TYPE_CHECKING:
     from objstore import EditView, Verdict, Workspace
@@ -34,8 +34,8 @@ class Authors:
             return f"turn {view.edit.turn}"
         if not view.owner:
             return "claimed by you"
-        if view.is_unattributed and view.owner != view.edit.conversation:
-            return view.owner
+        if view.is_unattributed:
+            return UNKNOWN_AGENT
         if view.owner != view.edit.conversation or len(view.edit.conversation) > LONGEST_NAME:
             number = self._session_of(view)
             if number:

@@ -96,8 +96,8 @@ class Rows:
         """Return the file's name and the text after it, cut to the columns that are left."""
         name, conversation = shown_move(view.edit.source, view.edit.path), self._authors.short(view)
         origin = self._origin(view)
-        if origin == f"  ({conversation})":  # of a change from outside, the conversation is the origin
-            origin = ""
+        # Of a change from outside, and of an unattributed one, the origin is named already.
+        origin = origin.removeprefix(f"  ({conversation})").replace(f"  ({conversation}: ", "  (", 1)
         last = f"  {shown_name(conversation)}{origin}"
         deciders = self._authors.deciders(view)
         by = f"  by {deciders}" if deciders else ""

@@ -349,9 +349,11 @@ def _rows_shown(files: Sequence[int]) -> list[int]:
 
 
 def conversation_name(group: PendingGroup) -> str:
-    """Return what edits without a known turn are listed under."""
-    is_id = len(group.conversation) > LONGEST_NAME
-    return f"session {group.session}" if is_id and group.session else group.conversation
+    """Return what edits without a known turn are listed under, as `cas log` names it."""
+    if not group.owner:
+        return "claimed by you"
+    is_other = group.owner != group.conversation or len(group.conversation) > LONGEST_NAME
+    return f"session {group.session}" if is_other and group.session else group.owner
 
 
 def turn_heading(turn: PendingTurn | None, conversation: str, screen: Screen, *, used: int) -> str:

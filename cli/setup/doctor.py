@@ -87,6 +87,7 @@ def examine(root: Path, home: Path, programs: Programs, clients: Sequence[str] |
     yield _running_calls(root)
     yield _no_faults(root)
     yield _history_is_there(root)
+    yield _git_is_followed(root)
     yield from _names_alike(root)
 
 
@@ -251,6 +252,18 @@ def _history_is_there(root: Path) -> Finding:
         return Finding(check=check, ok=False, said=str(error))
     said = "; ".join(map(str, lost))
     return Finding(check=check, ok=not lost, said=f"{said}; `cas doctor --forget` if you know why" if lost else "")
+
+
+def _git_is_followed(root: Path) -> Finding:
+    from objstore import CasError, Workspace
+
+    check = "git is followed"
+    try:
+        with Workspace.open(root) as workspace:
+            said = workspace.review.unfollowed()
+    except CasError as error:
+        return Finding(check=check, ok=False, said=str(error))
+    return Finding(check=check, ok=not said, said="; ".join(said))
 
 
 def _names_alike(root: Path) -> Iterator[Finding]:

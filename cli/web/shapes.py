@@ -7,7 +7,7 @@ from urllib.parse import quote_from_bytes
 
 from cli.render.turns import session_name
 from cli.screen.terminal import shown_name, visible
-from objstore import EditAway, NoSuchName, Unit, edit_summary, running_shape
+from objstore import UNKNOWN_AGENT, EditAway, NoSuchName, Origin, Unit, edit_summary, running_shape
 
 if TYPE_CHECKING:
     from objstore import (
@@ -29,6 +29,7 @@ __all__ = [
     "file_shape",
     "kind_of",
     "named",
+    "origin_of",
     "path_key",
     "running_call",
     "shown",
@@ -116,6 +117,15 @@ def running_call(root: str, call: "RunningCall") -> Shape:
     return {**shown(running_shape(root, call)), "names": [shown_name(path) for path in call.paths or ()]}
 
 
+def origin_of(view: "EditView") -> str:
+    """Return the origin of an edit, as it is now known: it may have been claimed, or left open whose it is, since."""
+    if view.is_unattributed:
+        return Origin.UNATTRIBUTED.value
+    if view.edit.origin is Origin.UNATTRIBUTED:
+        return (Origin.AGENT if view.owner else Origin.PERSON).value
+    return view.edit.origin.value
+
+
 class Edits:
     """Summaries of edits with their turns and sessions, each of which is looked up once."""
 
@@ -157,19 +167,22 @@ class Edits:
         """Return an edit with its author and prompt."""
         return {
             **at_path(edit_summary(view), os.fsdecode(view.edit.path)),
+            "origin": origin_of(view),
             "who": visible(self.author(view)),
             "prompt": shown(self.prompt(view)),
         }
 
     def prompt(self, view: "EditView") -> str:
         """Return the prompt that an edit was made for; "": none is known."""
-        turn = self.turn(view.edit.turn)
+        turn = self.turn(view.edit.turn if view.is_of_turn(view.edit.turn) else 0)
         return view.edit.notes.get("prompt", "") if turn is None else turn.prompt
 
     def author(self, view: "EditView") -> str:
         """Return who made an edit: a session, a person, or a word such as `unattributed`."""
         if not view.owner:
             return view.edit.notes.get("who", "") or "you"
+        if view.is_unattributed:
+            return UNKNOWN_AGENT
         numbers = self._workspace.sessions.of_edits([view.seq])
         session = self.session(numbers.get(view.seq, 0))
         return view.owner if session is None else session_name(session)

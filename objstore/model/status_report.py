@@ -35,7 +35,8 @@ class PendingGroup(NamedTuple):
     """The pending edits of one turn in one file, or of one conversation if its turns are not known."""
 
     conversation: str
-    turn: int  # number of the turn; 0: none is known
+    owner: str  # as that of an EditView; UNKNOWN_AGENT: they are unattributed
+    turn: int  # number of the turn; 0: none is known, or they were claimed for somebody else since
     path: str  # current path of the file
     seqs: tuple[Seq, ...]  # ascending
     added: int  # lines

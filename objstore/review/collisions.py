@@ -25,7 +25,7 @@ def collisions(journal: Journal, pending: Collection[PendingEdit]) -> list[Colli
     agent with hooks may also use our server, which is another session: both count as the one with hooks.
     """
     sessions: dict[tuple[DocumentId, bytes], dict[int, list[Seq]]] = {}
-    for seq, document, path, _, _, session, _, _ in pending:
+    for seq, document, path, _, _, _, session, _, _ in pending:
         if session:
             sessions.setdefault((document, path), {}).setdefault(session, []).append(seq)
     shared = [(path, edits) for (_, path), edits in sessions.items() if len(edits) > 1]

@@ -9,7 +9,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from objstore.disk.fs.reserved_names import AGENTS_NAME, EVENTS_NAME, OPEN_CALL_PREFIX, STORE_NAME
-from objstore.model.basic_types import Action, CommentState, Status
+from objstore.history.edit_queries import edit as edit_view
+from objstore.model.basic_types import EXTERNAL_CONVERSATION, UNKNOWN_AGENT, Action, CommentState, Status
 from objstore.model.status_report import (
     Caution,
     CommitAcceptance,
@@ -28,16 +29,16 @@ from objstore.worktree.mounts import absent_folders, is_absent
 
 # What only the report needs is imported in it: net changes need no more than the external changes.
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
-    from objstore.model.basic_types import DocumentId
+    from objstore.model.basic_types import DocumentId, Seq
     from objstore.model.results import ExternalChange
     from objstore.storage.index.rows import PendingEdit
     from objstore.storage.log.segment_files import Place
     from objstore.storage.store.object_store import Store
     from objstore.storage.transaction.journal import Journal
 
-__all__ = ["external_changes", "report", "running_calls", "unresolved_markers"]
+__all__ = ["external_changes", "report", "running_calls", "unattributed", "unfollowed", "unresolved_markers"]
 
 _WAIT_SECONDS: Final = 1.0
 """Total seconds to wait for writers after a change was found: one may be about to write or to record that file."""
@@ -54,7 +55,7 @@ def report(journal: Journal) -> StatusReport:
     """Return the status of a workspace: its edits, external changes, conflict markers and space."""
     external, unreadable = _stable_changes(journal)
     with journal.reading():
-        return _status_report(journal, external, (*unreadable, *_unfollowed(journal)))
+        return _status_report(journal, external, (*unreadable, *unfollowed(journal)))
 
 
 def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unreadable: tuple[str, ...]) -> StatusReport:
@@ -75,7 +76,7 @@ def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unrea
         away=counts[Status.AWAY],
         conversations=index.edits.conversation_count(),
         sessions=index.sessions.count(),
-        groups=_groups(pending),
+        groups=_groups(journal, pending),
         turns=tuple(
             PendingTurn(number=turn.number, session=turn.session, client=turn.client, prompt=turn.prompt)
             for turn in turns
@@ -151,20 +152,45 @@ def _comments(journal: Journal) -> dict[str, int]:
     return {word: counts[word] for word in ("open", "sent", "answered") if counts[word]}
 
 
-def _groups(pending: list[PendingEdit]) -> tuple[PendingGroup, ...]:
-    """Return the edits by turn and file, or by conversation and file where no turn is known, the oldest group first."""
-    together: dict[tuple[str, int, DocumentId], list[PendingEdit]] = {}
+def unattributed(journal: Journal, pending: Iterable[PendingEdit]) -> set[Seq]:
+    """Return those of some pending edits of which it is not known whose they are.
+
+    The index doesn't have an edit's origin: it says whether what was found outside awaits review as a person's change.
+    """
+    found: set[Seq] = set()
+    for each in pending:
+        if each.owner == UNKNOWN_AGENT or (
+            each.owner == EXTERNAL_CONVERSATION and edit_view(journal, each.seq).is_unattributed
+        ):
+            found.add(each.seq)
+    return found
+
+
+def _groups(journal: Journal, pending: list[PendingEdit]) -> tuple[PendingGroup, ...]:
+    """Return the edits by turn and file, or by owner and file where they are of no turn, the oldest group first."""
+    together: dict[tuple[str, str, int, DocumentId], list[PendingEdit]] = {}
+    left_open = unattributed(journal, pending)
     for edit in pending:
-        _, document, _, conversation, turn, *_ = edit  # of thousands of rows, unpacking is faster than names
-        together.setdefault((conversation, turn, document), []).append(edit)
-    return tuple(map(_group, together.values()))
+        seq, document, _, conversation, owner, turn, *_ = edit  # of thousands of rows, unpacking is faster than names
+        owner = UNKNOWN_AGENT if seq in left_open else owner
+        turn = turn if owner == conversation else 0
+        together.setdefault((conversation, owner, turn, document), []).append(edit)
+    return tuple(_group(edits, owner, turn) for (_, owner, turn, _), edits in together.items())
 
 
-def _group(edits: list[PendingEdit]) -> PendingGroup:
+def _group(edits: list[PendingEdit], owner: str, turn: int) -> PendingGroup:
     """Return the group that edits of one turn in one file make."""
-    seqs, _, paths, conversations, turns, sessions, added, removed = zip(*edits, strict=True)
-    session = 0 if turns[0] else sessions[0]
-    return PendingGroup(conversations[0], turns[0], os.fsdecode(paths[0]), seqs, sum(added), sum(removed), session)
+    seqs, _, paths, conversations, _, _, sessions, added, removed = zip(*edits, strict=True)
+    return PendingGroup(
+        conversation=conversations[0],
+        owner=owner,
+        turn=turn,
+        path=os.fsdecode(paths[0]),
+        seqs=seqs,
+        added=sum(added),
+        removed=sum(removed),
+        session=0 if turn else sessions[0],
+    )
 
 
 def _commits(journal: Journal) -> tuple[UnreviewedCommit, ...]:
@@ -175,7 +201,7 @@ def _commits(journal: Journal) -> tuple[UnreviewedCommit, ...]:
     return tuple(unreviewed_commits(journal))
 
 
-def _unfollowed(journal: Journal) -> list[str]:
+def unfollowed(journal: Journal) -> list[str]:
     """Return what can't be followed of git; without a repository there is nothing to ask, and no module to load."""
     root = journal.tree.root
     while not os.path.lexists(os.path.join(root, ".git")):

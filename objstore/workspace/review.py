@@ -82,10 +82,19 @@ class Review(Role):
         )
 
     @reads
+    def unfollowed(self) -> list[str]:
+        """Return what the status says of git repositories and worktrees that can't be followed."""
+        from objstore.review import status
+
+        return status.unfollowed(self._journal)
+
+    @reads
     def pending_counts(self) -> tuple[int, int]:
         """Return how many edits are pending, and how many of them are unattributed; no file is compared."""
+        from objstore.review.status import unattributed
+
         edits = self._store.index.edits
-        return edits.counts()[Status.PENDING], edits.pending_unattributed()
+        return edits.counts()[Status.PENDING], len(unattributed(self._journal, edits.pending_without_session()))
 
     @reads
     def policies(self) -> Policies:

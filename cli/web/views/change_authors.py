@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cli.app.invocation import reviewer
 from cli.render.status import counted
 from cli.screen.terminal import visible
-from cli.web.shapes import Edits, shown, units_named
+from cli.web.shapes import Edits, origin_of, shown, units_named
 from objstore import Action, CasError, Conflicted, Decided, Status, Unit, counted_edits, time_shape
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class FileAuthors:
             "model": visible("" if turn is None else turn.model),
             "prompt": shown(self._edits.prompt(view)),
             "timestamp": time_shape(view.edit.time if turn is None else turn.time),
-            "origin": view.edit.origin.value,
+            "origin": origin_of(view),
         }
 
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from objstore.disk.fs.store_version import store_folder_bytes
 from objstore.disk.witnesses.failure_marks import hook_failures
+from objstore.model.basic_types import UNKNOWN_AGENT
 from objstore.workspace.shapes.values import Json, hex_shape, path_shape, text_shape, time_shape
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def status_shape(
         "pending_groups": [
             {
                 "conversation_id": text_shape(group.conversation),
+                "is_unattributed": group.owner == UNKNOWN_AGENT,
                 "turn": group.turn or None,
                 "file_path": path_shape(report.root, group.path),
                 "edits": list(group.seqs),

@@ -11,6 +11,7 @@ import pytest
 
 from objstore import EditFilter, EditView, Status, Workspace
 from tests.support.command_runner import cas
+from tests.support.git_repository import git
 from tests.support.hooked_agents import ClaudeCode, VSCode, recorded_project, shell
 
 
@@ -76,6 +77,40 @@ def test_what_was_typed_after_an_interruption_is_never_certainly_the_agents(
     assert (folder / "mine.txt").read_text() == text
     assert cas("claim", "--all", "--mine", folder=folder).status == 0
     assert {of for _, of in whose(folder)} == {"accepted"}
+
+
+@pytest.mark.parametrize("when", ["found after the end was lost", "found before the end was lost"])
+def test_what_is_unattributed_is_named_so_everywhere(folder: Path, when: str) -> None:
+    session = ClaudeCode(folder)
+    session.ask("run the tests")
+    session.write("b.txt", "the agent's\n")
+    session.tell(session.shell_event("pytest", before=True))
+    type_in(folder, "mine.txt")
+    if when == "found before the end was lost":
+        assert cas("record", folder=folder).status == 0  # it is the shell's, until its end is not reported
+    session.stop()
+    (found,) = [view for view in edits(folder) if view.edit.path == b"mine.txt"]
+    assert found.is_unattributed
+    groups = cas("status", folder=folder).text.partition("pending (")[2]
+    named = dict(zip(groups.splitlines(), groups.splitlines()[1:], strict=False))
+    assert "mine.txt" in named["  unattributed"]
+    assert "external" not in groups
+    (row,) = [line for line in cas("log", folder=folder).text.splitlines() if "mine.txt" in line]
+    assert row.split("mine.txt")[1].split() == ["unattributed", *(["(session", "1?)"] * row.endswith("?)"))]
+    assert cas("status", "--short", folder=folder).text == "1 pending, 1 unattributed\n"
+    shapes = json.loads(cas("status", "--json", folder=folder).text)["pending_groups"]
+    assert {Path(each["file_path"]).name: each["is_unattributed"] for each in shapes} == {
+        "b.txt": False,
+        "mine.txt": True,
+    }
+
+
+def test_a_persons_own_change_that_awaits_review_is_not_unattributed(folder: Path) -> None:
+    assert cas("config", "set", "review.external", "pending", folder=folder).status == 0
+    type_in(folder, "mine.txt")
+    ClaudeCode(folder).start()
+    assert "  external\n" in cas("status", folder=folder).text
+    assert cas("status", "--short", folder=folder).text == "1 pending\n"
 
 
 def test_after_a_lost_end_what_is_typed_between_two_tools_is_not_the_agents(folder: Path) -> None:
@@ -175,6 +210,19 @@ def silences(folder: Path) -> list[str]:
     """Return what status says that does not arrive."""
     found = cas("status", "--json", folder=folder).json()["cautions"]
     return [each["silence"]["lacks"] for each in found if each["kind"] == "silence"]
+
+
+def test_the_doctor_names_a_repository_that_can_not_be_followed_as_the_status_does(folder: Path) -> None:
+    git(folder, "init", "-q")
+    assert "ok   git is followed\n" in cas("doctor", folder=folder).text
+    (folder / ".git" / "reftable").mkdir()
+    (folder / ".git" / "reftable" / "tables.list").write_text(
+        "0x0-0x1.ref\n"
+    )  # no git reads it: there is no such table
+    git(folder, "config", "core.repositoryFormatVersion", "1")
+    git(folder, "config", "extensions.refStorage", "reftable")
+    (said,) = [line for line in cas("status", folder=folder).text.splitlines() if "in a reftable" in line]
+    assert f"BAD  git is followed: {said.strip()}\n" in cas("doctor", folder=folder).text
 
 
 def test_silence_is_in_status_and_doctor_until_it_is_acknowledged(folder: Path) -> None:

@@ -39,7 +39,7 @@ EDIT_COLUMNS: Final = "seq, id, segment, offset, status, units, whole, reasons, 
 """The columns of an `EditRow`."""
 
 _PENDING: Final = (
-    "SELECT seq, document, path, conversation, turn, session, added, removed FROM edits "
+    "SELECT seq, document, path, conversation, owner, turn, session, added, removed FROM edits "
     "JOIN documents ON documents.id = document WHERE status = 'p' AND NOT void AND NOT expired"
 )
 """The query for the columns of `PendingEdit`, to which conditions can be added."""
@@ -264,10 +264,10 @@ class EditQueries:
         """Return the pending edits, oldest first, without expired ones."""
         return list(map(PendingEdit._make, self._db.execute(f"{_PENDING} ORDER BY seq")))
 
-    def pending_unattributed(self) -> int:
-        """Return the number of pending edits that are neither a session's nor claimed by the person."""
-        query = "SELECT count(*) FROM edits WHERE status = ? AND owner IN (?, ?) AND NOT void AND NOT expired"
-        return self._db.number(query, STATUS_LETTERS[Status.PENDING], EXTERNAL_CONVERSATION, UNKNOWN_AGENT)
+    def pending_without_session(self) -> list[PendingEdit]:
+        """Return the pending edits that are neither a session's nor claimed by the person, oldest first."""
+        rows = self._db.execute(f"{_PENDING} AND owner IN (?, ?) ORDER BY seq", (EXTERNAL_CONVERSATION, UNKNOWN_AGENT))
+        return list(map(PendingEdit._make, rows))
 
     def pending_documents(self, document: DocumentId | None = None) -> list[DocumentPosition]:
         """Return the documents that have a pending edit which has not expired, ascending, with their positions.

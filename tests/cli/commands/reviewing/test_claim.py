@@ -47,7 +47,7 @@ def row(runner: CommandRunner, seq: int) -> str:
 
 
 def test_log_names_the_sessions_that_may_have_made_an_unattributed_edit(found: CommandRunner) -> None:
-    assert row(found, 6).endswith("a  external  (unattributed: session 1 or 2?)")
+    assert row(found, 6).endswith("a  unattributed  (session 1 or 2?)")
     assert facts(found, 6) == ("pending", "external")
 
 

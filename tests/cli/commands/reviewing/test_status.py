@@ -160,6 +160,7 @@ def test_json_is_one_document_with_fixed_fields(runner: CommandRunner) -> None:
         "pending_groups": [
             {
                 "conversation_id": "conv_one",
+                "is_unattributed": False,
                 "turn": None,
                 "file_path": str(runner.folder / "a.txt"),
                 "edits": [1],

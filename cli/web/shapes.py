@@ -7,7 +7,7 @@ from urllib.parse import quote_from_bytes
 
 from cli.render.turns import session_name
 from cli.screen.terminal import shown_name, visible
-from objstore import UNKNOWN_AGENT, EditAway, NoSuchName, Origin, Unit, edit_summary, running_shape
+from objstore import UNKNOWN_AGENT, EditAway, NoSuchName, Origin, edit_summary, running_shape
 
 if TYPE_CHECKING:
     from objstore import (
@@ -33,7 +33,6 @@ __all__ = [
     "path_key",
     "running_call",
     "shown",
-    "units_named",
 ]
 
 Shape = dict[str, Any]
@@ -69,11 +68,6 @@ def shown(value: Any) -> Any:  # noqa: ANN401 -- any JSON
 def at_path(shape: Shape, path: str) -> Shape:
     """Return a shape of what is at a path as the page gets it: escaped, with the path's key and name."""
     return {**shown(shape), **named(path)}
-
-
-def units_named(units: Iterable[Unit]) -> list[str]:
-    """Return the names of hunks."""
-    return [str(unit) for unit in units]
 
 
 def kind_of(path: str, *, is_binary: bool) -> str:

@@ -14,7 +14,6 @@ from cli.web.decisions.outcomes import done_shape, outcome_of, overtaken, shown_
 from cli.web.on_screen import UnshownChange, row_count, unshown_changes, unshown_shape
 from cli.web.request_fields import Answer
 from cli.web.server_state import DecisionRequest, ServerState, Ticket, WayOut
-from cli.web.shapes import units_named
 from objstore import (
     Action,
     AmbiguousName,
@@ -237,8 +236,8 @@ class _Decision:
             "outcome": "confirm",
             "title": title,
             "message": visible(message),
-            "hunks": units_named(named),
-            "accepted": units_named(unit for unit in self._taken_back if unit in named),
+            "hunks": list(map(str, named)),
+            "accepted": [str(unit) for unit in self._taken_back if unit in named],
             "ticket": self._server.ticket(answered),
         }
 

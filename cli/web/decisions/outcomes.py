@@ -11,7 +11,7 @@ from cli.render.outcomes import effect_line, is_of_binary
 from cli.screen.terminal import shown_name, visible
 from cli.web.diff_rows.net_rows import compared_rows, shown_line
 from cli.web.server_state import NO_TICKET, ServerState, Ticket, WayOut
-from cli.web.shapes import Edits, at_path, shown, units_named
+from cli.web.shapes import Edits, at_path, shown
 from objstore import (
     Action,
     CasError,
@@ -197,7 +197,7 @@ def _conflicted(
         "conflicts": [
             _conflict(workspace.root, edits, conflict) for conflict in distinct_conflicts(outcome)[:_CONFLICTS]
         ],
-        "reject_first": units_named(outcome.recorded_to_reject),
+        "reject_first": list(map(str, outcome.recorded_to_reject)),
         "can_cascade": WayOut.CASCADE in ways_out,
         "can_mark": WayOut.MARKERS in ways_out,
         "can_keep_lines": WayOut.KEEP_LINES in ways_out,

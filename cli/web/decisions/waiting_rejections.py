@@ -17,7 +17,7 @@ from cli.screen.terminal import shown_name
 from cli.web.decisions.decision_requests import Resolved, decided
 from cli.web.decisions.outcomes import nothing_to_do, outcome_of, overtaken
 from cli.web.server_state import DecisionRequest, ServerState, WaitingRejection
-from cli.web.shapes import running_call, units_named
+from cli.web.shapes import running_call
 from objstore import Action, CasError, Configuration, replace
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def waiting_shapes(server: ServerState) -> list[Shape]:
         {
             "id": number,
             "action": "reject",
-            "hunks": units_named(waiting.units),
+            "hunks": list(map(str, waiting.units)),
             "names": list(waiting.names),
             "session": waiting.session,
         }

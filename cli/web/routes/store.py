@@ -1,7 +1,6 @@
 """Routes for the store as a whole: numbers, what `cas gc` would free, and plots."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from starlette.responses import Response
 from starlette.routing import Route
@@ -17,6 +16,8 @@ from cli.web.server_state import ServerState
 from objstore import NoSuchName, PathError, Status
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cli.plots.plot import Plot
     from objstore import GcPlan, Workspace
 
@@ -63,14 +64,6 @@ def _gc_words(plan: "GcPlan") -> str:
     return " ".join([frees, *expiring, *filter(None, [missing])])
 
 
-def _plot(make: "Callable[[Workspace, Fields], Plot]") -> "Callable[[ServerState, Fields], Plot]":
-    def made(server: ServerState, fields: Fields) -> "Plot":
-        with server.workspace() as workspace:
-            return make(workspace, fields)
-
-    return made
-
-
 def _file_plot(workspace: "Workspace", fields: Fields) -> "Plot":
     path = fields.path("path")
     try:
@@ -79,37 +72,29 @@ def _file_plot(workspace: "Workspace", fields: Fields) -> "Plot":
         raise NotThere(str(error)) from None
 
 
-def _drawing(
-    plot: "Callable[[ServerState, Fields], Plot]", draw: "Callable[[Plot], bytes]"
-) -> Callable[[ServerState, Fields], Json]:
-    def drawn(server: ServerState, fields: Fields) -> Json:
+def _plotted(
+    name: str, make: "Callable[[Workspace, Fields], Plot]", draw: "Callable[[Plot], bytes]", *known: str
+) -> list[Route]:
+    """Return the routes of a plot: as a drawing, and as a table. `known`: the allowed parameters."""
+
+    def plot(server: ServerState, fields: Fields) -> "Plot":
+        with server.workspace() as workspace:
+            return make(workspace, fields)
+
+    def drawing(server: ServerState, fields: Fields) -> Json:
         return Response(draw(plot(server, fields)), media_type="image/svg+xml", headers=_DRAWING)
 
-    return drawn
-
-
-def _table(plot: "Callable[[ServerState, Fields], Plot]") -> Callable[[ServerState, Fields], Json]:
     def table(server: ServerState, fields: Fields) -> Json:
         found = plot(server, fields)
-        shape: dict[str, Any] = {
-            "title": found.title,
-            "summary": found.summary,
-            "columns": list(found.columns),
-            "rows": found.cells(),
-        }
-        return shape
+        columns = list(found.columns)
+        return {"title": found.title, "summary": found.summary, "columns": columns, "rows": found.cells()}
 
-    return table
+    return [get(f"/plots/{name}.svg", drawing, *known), get(f"/plots/{name}.json", table, *known)]
 
-
-_PLOTS: Final = {
-    "activity": (_plot(lambda workspace, _: activity_plot(workspace)), draw_activity, ()),
-    "store": (_plot(lambda workspace, _: store_plot(workspace)), draw_store, ()),
-    "file": (_plot(_file_plot), draw_file, ("path",)),
-}
 
 ROUTES: Final[list[Route]] = [
     get("/api/store", store),
-    *(get(f"/plots/{name}.svg", _drawing(plot, draw), *known) for name, (plot, draw, known) in _PLOTS.items()),
-    *(get(f"/plots/{name}.json", _table(plot), *known) for name, (plot, _, known) in _PLOTS.items()),
+    *_plotted("activity", lambda workspace, _: activity_plot(workspace), draw_activity),
+    *_plotted("store", lambda workspace, _: store_plot(workspace), draw_store),
+    *_plotted("file", _file_plot, draw_file, "path"),
 ]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cli.app.invocation import reviewer
 from cli.render.status import counted
 from cli.screen.terminal import visible
-from cli.web.shapes import Edits, origin_of, shown, units_named
+from cli.web.shapes import Edits, origin_of, shown
 from objstore import Action, CasError, Conflicted, Decided, Status, Unit, counted_edits, time_shape
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class FileAuthors:
             {
                 "author": author,
                 "edits": sorted({unit.seq for unit in own}),
-                "hunks": units_named(own),
+                "hunks": list(map(str, own)),
                 "rows": rows.get(author, []),
             }
             for author, own in sorted(units.items())
@@ -131,9 +131,9 @@ def rejection_of(
     seqs = list(dict.fromkeys(unit.seq for unit in units))[:_MOST_EDITS]
     return {
         "words": words,
-        "goes_along": units_named(goes_along),
-        "needed_by": units_named(needed_by),
-        "accepted": units_named(_accepted(workspace, units)),
+        "goes_along": list(map(str, goes_along)),
+        "needed_by": list(map(str, needed_by)),
+        "accepted": list(map(str, _accepted(workspace, units))),
         "edits": Edits(workspace).of(seqs),
     }
 

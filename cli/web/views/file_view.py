@@ -11,7 +11,7 @@ from cli.selection.elsewhere import decided_by, verdict_of
 from cli.web.diff_rows.net_rows import CONTEXT, DiffRows, is_whitespace_only
 from cli.web.request_fields import NotThere
 from cli.web.server_state import ServerState, ShownChange
-from cli.web.shapes import at_path, file_shape, units_named
+from cli.web.shapes import at_path, file_shape
 from cli.web.views.change_authors import FileAuthors, rejection_of, rejection_shape
 from objstore import (
     DocumentId,
@@ -134,9 +134,9 @@ def file_view(server: ServerState, workspace: "Workspace", shown: ShownFile, fir
             for at, (key, change) in enumerate(zip(keys, file.changes, strict=True))
         ],
         **authors,
-        "cancelled": units_named(file.cancelled),
-        "taken_out": units_named(file.taken_out),
-        "kept_on": units_named(file.kept_on),
+        "cancelled": list(map(str, file.cancelled)),
+        "taken_out": list(map(str, file.taken_out)),
+        "kept_on": list(map(str, file.kept_on)),
         "rows": rows.rows(first, count),
         "first": first,
         "total": rows.total,

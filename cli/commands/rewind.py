@@ -30,6 +30,7 @@ from objstore import (
     Selected,
     Status,
     counted_edits,
+    outcome_name,
     shown_edits,
     value,
 )
@@ -263,12 +264,11 @@ def _words(effect: _Effect, turn: "TurnView", program: str) -> str:
 
 
 def _shape(effect: _Effect) -> "dict[str, Json]":
-    names = {Decided: "decided", Conflicted: "conflict", ExternalChanges: "external-changes"}
     conflicts = effect.outcome.conflicts if isinstance(effect.outcome, Conflicted) else ()
     decided = effect.outcome.decided if isinstance(effect.outcome, Decided) else ()
     taken = effect.outcome.taken_back if isinstance(effect.outcome, Decided) else ()
     return {
-        "outcome": names.get(type(effect.outcome), "nothing-to-do"),
+        "outcome": outcome_name(effect.outcome),
         "paths": list(effect.paths),
         "lines_added": effect.added,
         "lines_removed": effect.removed,

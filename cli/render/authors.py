@@ -1,5 +1,6 @@
 """Name the author of an edit for people, by turn or session and not by id; and who decided on it, and through what."""
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from cli.render.edits import shown_decider
@@ -10,7 +11,7 @@ from cli.screen.terminal import beginning_of, shown_name
 from objstore import UNKNOWN_AGENT, NoSuchName, Status
 
 if TYPE_CHECKING:
-    from objstore import EditView, Verdict, Workspace
+    from objstore import EditView, SessionView, TurnPrompt, Verdict, Workspace
 
 __all__ = ["Authors"]
 
@@ -25,8 +26,28 @@ class Authors:
         """Look up nothing yet."""
         self._workspace = workspace
         self._verdicts = workspace.history.verdicts()
-        self._turns: dict[int, str] = {}
-        self._sessions: dict[int, str] = {}
+        self._turns: dict[int, TurnPrompt | None] = {}
+        self._sessions: dict[int, SessionView | None] = {}
+
+    def turn(self, number: int) -> "TurnPrompt | None":
+        """Return a turn (None: it is not known)."""
+        if number not in self._turns:
+            self._turns[number] = None
+            with suppress(NoSuchName):
+                self._turns[number] = self._workspace.sessions.turn_prompt(number) if number else None
+        return self._turns[number]
+
+    def session(self, number: int) -> "SessionView | None":
+        """Return a session (None: it is not known)."""
+        if number not in self._sessions:
+            self._sessions[number] = None
+            with suppress(NoSuchName):
+                self._sessions[number] = self._workspace.sessions.session(number) if number else None
+        return self._sessions[number]
+
+    def session_of(self, view: "EditView") -> int:
+        """Return the number of an edit's session; 0: it has none."""
+        return self._workspace.sessions.of_edits([view.seq]).get(view.seq, 0)
 
     def short(self, view: "EditView") -> str:
         """Return whose an edit is in few words: a turn, a session, a conversation, or the person who claimed it."""
@@ -37,14 +58,14 @@ class Authors:
         if view.is_unattributed:
             return UNKNOWN_AGENT
         if view.owner != view.edit.conversation or len(view.edit.conversation) > LONGEST_NAME:
-            number = self._session_of(view)
+            number = self.session_of(view)
             if number:
                 return f"session {number}"
         return view.edit.conversation
 
     def fact(self, view: "EditView") -> tuple[str, str]:
         """Return whose an edit is as a fact with a name: turn, session, conversation, or claimed by."""
-        short, number = self.short(view), self._session_of(view)
+        short, number = self.short(view), self.session_of(view)
         if short.startswith("turn ") and number:
             return "turn", f"{view.edit.turn}, {self._session(number)}"
         if not view.owner:
@@ -82,20 +103,11 @@ class Authors:
 
     # ---- inside
 
-    def _session_of(self, view: "EditView") -> int:
-        return self._workspace.sessions.of_edits([view.seq]).get(view.seq, 0)
-
     def _session(self, number: int) -> str:
-        if number not in self._sessions:
-            self._sessions[number] = session_name(self._workspace.sessions.session(number))
-        return self._sessions[number]
+        found = self.session(number)
+        return str(number) if found is None else session_name(found)
 
     def _turn(self, number: int) -> str:
-        if number not in self._turns:
-            try:
-                prompt = first_line(self._workspace.sessions.turn(number).prompt)
-            except NoSuchName:
-                prompt = ""
-            prompt = beginning_of(prompt, _PROMPT)
-            self._turns[number] = f"turn {number}{' · ' * bool(prompt)}{prompt}"
-        return self._turns[number]
+        found = self.turn(number)
+        prompt = beginning_of("" if found is None else first_line(found.prompt), _PROMPT)
+        return f"turn {number}{' · ' * bool(prompt)}{prompt}"

@@ -9,7 +9,7 @@ from cli.render.edits import STATUS_COLOR, awaited_words
 from cli.screen.diffs import CONTEXT, diff_name, extended_header, hunk_body, hunk_head, shown_syntax
 from cli.screen.quoting import typed
 from cli.screen.terminal import Screen, shown_name
-from objstore import Hunk, Status, change_words, few, file_remarks, split_lines, touching_hunks
+from objstore import Status, change_words, few, file_remarks, split_lines, touching_hunks
 
 if TYPE_CHECKING:
     from objstore import CommentView, NetChange, NetFile, RemoteVerdict, Unit
@@ -50,7 +50,7 @@ def net_diff(
         for remark in _remarks(file, program, seen, awaited):
             yield screen.line(f"# {shown_name(file.path)}: {remark}")  # no name looks like a part of a diff
         comments = comments_of(file)
-        below = {at for at, change in enumerate(file.changes) if _has_lines(change)} if screen.guarded else set()
+        below = {at for at, change in enumerate(file.changes) if change.has_lines} if screen.guarded else set()
         for at, views in comments.items():
             if at not in below:
                 yield from (b"# " + line for line in comments_text(views, screen))
@@ -69,7 +69,7 @@ def named_units(units: "Sequence[Unit]", most: int = MOST_UNITS) -> str:
 def _remarks(file: "NetFile", program: str, seen: Collection[bytes], awaited: Awaited) -> Iterator[str]:
     """Yield what no hunk can express: facts about the file, each with its hunks, and what has no net effect."""
     for change in file.changes:
-        if not _has_lines(change):
+        if not change.has_lines:
             yield f"{change_words(file, change, shown_name)} {_named(change)}{_marks(change, seen, awaited)}"
     yield from (f"{words} {named_units(units)}" for words, units in file_remarks(file))
     if file.is_unrecorded:
@@ -95,14 +95,14 @@ def _file_diff(
     )
     if file.is_binary and file.before != file.after:
         yield screen.line(f"Binary files {sides[0]} and {sides[1]} differ")
-    numbered = [(at, _hunk(change)) for at, change in enumerate(file.changes) if _has_lines(change)]
+    numbered = [(at, change.hunk) for at, change in enumerate(file.changes) if change.has_lines]
     if not numbered:
         return
     yield screen.line(screen.paint(f"--- {sides[0]}", bold=True))
     yield screen.line(screen.paint(f"+++ {sides[1]}", bold=True))
     old, new = split_lines(file.before or b""), split_lines(file.after or b"")
     syntax = shown_syntax(file.path_before, file.path, old, new, screen)
-    hidden = [_hunk(change) for change in file.left_out if _has_lines(change)]
+    hidden = [change.hunk for change in file.left_out if change.has_lines]
     ordered = sorted([*(hunk for _, hunk in numbered), *hidden])
     places = {hunk: place for place, hunk in enumerate(ordered)}
     shown = 0
@@ -124,15 +124,6 @@ def _file_diff(
 def _marks(change: "NetChange", seen: Collection[bytes], awaited: Awaited) -> str:
     is_seen = " seen" if seen and change.key in seen else ""
     return "".join([is_seen, *(f" {words}" for words in awaited_words(awaited, change.units))])
-
-
-def _has_lines(change: "NetChange") -> bool:
-    return bool(change.removed or change.inserted)
-
-
-def _hunk(change: "NetChange") -> Hunk:
-    old, new = change.removed_lines, change.inserted_lines
-    return Hunk(change.line_before - 1, old, change.line_after - 1, new)
 
 
 def _named(change: "NetChange") -> str:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote_from_bytes
 
+from cli.render.authors import Authors
 from cli.render.turns import session_name
 from cli.screen.terminal import shown_name, visible
 from objstore import UNKNOWN_AGENT, EditAway, NoSuchName, Origin, edit_summary, running_shape
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
         NetChange,
         NetFile,
         RunningCall,
-        SessionView,
-        TurnPrompt,
         Workspace,
     )
 
@@ -126,26 +125,7 @@ class Edits:
     def __init__(self, workspace: "Workspace") -> None:
         """Summarize edits of `workspace`, which must stay open."""
         self._workspace: Final = workspace
-        self._turns: dict[int, TurnPrompt | None] = {}
-        self._sessions: dict[int, SessionView | None] = {}
-
-    def turn(self, number: int) -> "TurnPrompt | None":
-        """Return a turn (None: it is not known)."""
-        if number not in self._turns:
-            try:
-                self._turns[number] = self._workspace.sessions.turn_prompt(number) if number else None
-            except NoSuchName:
-                self._turns[number] = None
-        return self._turns[number]
-
-    def session(self, number: int) -> "SessionView | None":
-        """Return a session (None: it is not known)."""
-        if number not in self._sessions:
-            try:
-                self._sessions[number] = self._workspace.sessions.session(number) if number else None
-            except NoSuchName:
-                self._sessions[number] = None
-        return self._sessions[number]
+        self.authors: Final = Authors(workspace)
 
     def of(self, seqs: Iterable[int]) -> list[Shape]:
         """Return the summaries of edits, ascending; numbers without an edit are left out."""
@@ -168,7 +148,7 @@ class Edits:
 
     def prompt(self, view: "EditView") -> str:
         """Return the prompt that an edit was made for; "": none is known."""
-        turn = self.turn(view.edit.turn if view.is_of_turn(view.edit.turn) else 0)
+        turn = self.authors.turn(view.edit.turn if view.is_of_turn(view.edit.turn) else 0)
         return view.edit.notes.get("prompt", "") if turn is None else turn.prompt
 
     def author(self, view: "EditView") -> str:
@@ -177,6 +157,5 @@ class Edits:
             return view.edit.notes.get("who", "") or "you"
         if view.is_unattributed:
             return UNKNOWN_AGENT
-        numbers = self._workspace.sessions.of_edits([view.seq])
-        session = self.session(numbers.get(view.seq, 0))
+        session = self.authors.session(self.authors.session_of(view))
         return view.owner if session is None else session_name(session)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from objstore.model.ids import blob_id
 from objstore.text.forms import NO_FORMS, TextForm
+from objstore.text.hunks import Hunk
 from objstore.values.fastclass import NamedTuple, value
 
 if TYPE_CHECKING:
@@ -73,6 +74,16 @@ class NetChange:
     def inserted_lines(self) -> int:
         """Return the number of inserted lines."""
         return _line_count(self.inserted)
+
+    @property
+    def has_lines(self) -> bool:
+        """Return whether it removes or inserts lines."""
+        return bool(self.removed or self.inserted)
+
+    @property
+    def hunk(self) -> Hunk:
+        """Return the replacement of lines that it is."""
+        return Hunk(self.line_before - 1, self.removed_lines, self.line_after - 1, self.inserted_lines)
 
     @property
     def key(self) -> bytes:

@@ -142,19 +142,19 @@ class DiffRows:
     def _laid_out(self, context: int) -> Iterator[_Run]:
         """Yield the runs: changes in their order, context around them, gaps between."""
         file = self._file
-        left_out = sorted(filter(_has_lines, file.left_out), key=_place)
+        left_out = sorted((change for change in file.left_out if change.has_lines), key=_place)
         old = new = below = 0
         for change, at in sorted(
-            ((change, at) for at, change in enumerate(file.changes) if _has_lines(change)),
+            ((change, at) for at, change in enumerate(file.changes) if change.has_lines),
             key=lambda each: _place(each[0]),
         ):
-            place = (change.line_before - 1, change.line_after - 1)
-            yield from _between((old, new), place, left_out, below, context)
+            hunk = change.hunk
+            yield from _between((old, new), (hunk.old_start, hunk.new_start), left_out, below, context)
             if change.removed:
-                yield _Run(sign="-", count=change.removed_lines, old=place[0], change=at)
+                yield _Run(sign="-", count=hunk.old_count, old=hunk.old_start, change=at)
             if change.inserted:
-                yield _Run(sign="+", count=change.inserted_lines, new=place[1], change=at)
-            old, new = place[0] + change.removed_lines, place[1] + change.inserted_lines
+                yield _Run(sign="+", count=hunk.new_count, new=hunk.new_start, change=at)
+            old, new = hunk.old_end, hunk.new_end
             below = context
         if old or new:
             yield from _between((old, new), (len(self.old), len(self.new)), left_out, below, 0)
@@ -203,10 +203,11 @@ class DiffRows:
         """Return the line of the accepted text for each unchanged line of the current text."""
         found: dict[int, int] = {}
         old = new = 0
-        for change in sorted(filter(_has_lines, (*self._file.changes, *self._file.left_out)), key=_place):
-            found.update(zip(range(new, change.line_after - 1), range(old, change.line_before - 1), strict=False))
-            old = change.line_before - 1 + change.removed_lines
-            new = change.line_after - 1 + change.inserted_lines
+        every = (*self._file.changes, *self._file.left_out)
+        for change in sorted((change for change in every if change.has_lines), key=_place):
+            hunk = change.hunk
+            found.update(zip(range(new, hunk.new_start), range(old, hunk.old_start), strict=False))
+            old, new = hunk.old_end, hunk.new_end
         found.update(zip(range(new, len(self.new)), range(old, len(self.old)), strict=False))
         return found
 
@@ -268,10 +269,6 @@ def utf16(text: str, spans: Sequence[tuple[int, int]]) -> list[list[int]]:
     return [[units[start], units[end]] for start, end in spans]
 
 
-def _has_lines(change: NetChange) -> bool:
-    return bool(change.removed or change.inserted)
-
-
 def _place(change: NetChange) -> tuple[int, int]:
     return change.line_after, change.line_before
 
@@ -289,8 +286,8 @@ def _between(
     hidden = [change for change in left_out[first:last] if old < change.line_before <= end[0] + 1]
     if hidden:
         # Context ends where a change begins that is not shown.
-        below = min(below, hidden[0].line_after - 1 - new)
-        above = min(above, end[1] - (hidden[-1].line_after - 1 + hidden[-1].inserted_lines))
+        below = min(below, hidden[0].hunk.new_start - new)
+        above = min(above, end[1] - hidden[-1].hunk.new_end)
     elif end[1] - new <= below + above + (1 if below + above else 0):
         # A gap takes a row, so a gap of one line would save none.
         below, above = end[1] - new, 0

@@ -84,7 +84,7 @@ class FileAuthors:
         return self._places[key]
 
     def _shape(self, view: "EditView", number: int, session: int, who: str) -> Shape:
-        turn = self._edits.turn(number)
+        turn = self._edits.authors.turn(number)
         return {
             "turn": number,
             "session": session,

@@ -103,7 +103,7 @@ def _write_net(
     from cli.render.unreadable import ReadErrors
     from cli.selection.net_selection import net_selection
 
-    selection, read_errors = net_selection(workspace, names, by), ReadErrors()
+    selection, read_errors = net_selection(workspace, names, by.group), ReadErrors()
     files: Sequence[NetFile] | Sequence[FileSummary]
     if layout is Layout.STAT:
         from cli.render.diffstat import diffstat, net_change, net_remarks

@@ -98,13 +98,12 @@ def _selected(
     """Return a function that returns the files with the wanted changes, of all paths or only at some."""
     from cli.selection.net_selection import net_selection, require_recorded
 
-    selection = net_selection(workspace, names)
+    selection = net_selection(workspace, names, group)
     require_recorded(workspace, selection.paths)
     seen = workspace.review.seen_changes()  # what is looked at from now on stays in this review
 
     def select(at: "Collection[str]") -> "list[NetFile]":
-        among = workspace.review.pending_units(group) if group.is_group else None
-        found = selection.files(workspace, at, among)
+        found = selection.files(workspace, at)
         return workspace.review.unseen(found, seen) if unseen else found
 
     return select

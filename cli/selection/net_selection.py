@@ -4,11 +4,10 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from cli.selection.turn_selection import ANY_TURN, TurnSelection
 from objstore import value
 
 if TYPE_CHECKING:
-    from objstore import FileSummary, NetFile, StoreError, Unit, Workspace
+    from objstore import FileSummary, NetFile, Selection, StoreError, Unit, Workspace
 
 __all__ = ["NetSelection", "net_selection", "require_recorded"]
 
@@ -21,42 +20,43 @@ class NetSelection:
 
     paths: dict[str, str]  # relative to the workspace, each with what was typed
     units: "frozenset[Unit]"
-    among: "frozenset[Unit] | None" = None  # only changes that have any of these; None: any
+    group: "Selection"  # only changes by edits of this group; an empty one: any
 
     def files(
         self,
         workspace: "Workspace",
         at: Collection[str] = (),
-        among: "frozenset[Unit] | None" = None,
         *,
         unreadable: "Callable[[StoreError], object] | None" = None,
     ) -> "list[NetFile]":
         """Return the files with selected changes, by path.
 
-        `at`: only files that are, or were in their accepted state, at or below these paths; (): all. `among`: only
-        changes that have any of these units, too; None: all. `unreadable`: called with why a file is left out.
+        `at`: only files that are, or were in their accepted state, at or below these paths; (): all. `unreadable`:
+        called with why a file is left out. Raises NoSuchName, AmbiguousName and PathError.
         """
-        return self._found(workspace.review.changes, at, _both(self.among, among), unreadable)
+        return self._found(workspace, workspace.review.changes, at, unreadable)
 
     def summaries(self, workspace: "Workspace", unreadable: "Callable[[StoreError], object]") -> "list[FileSummary]":
         """Return the same without texts."""
-        return self._found(workspace.review.change_summaries, (), self.among, unreadable)
+        return self._found(workspace, workspace.review.change_summaries, (), unreadable)
 
     def _found(
         self,
+        workspace: "Workspace",
         changes: "Callable[..., list[FileView]]",
         at: Collection[str],
-        among: "frozenset[Unit] | None",
         unreadable: "Callable[[StoreError], object] | None",
     ) -> "list[FileView]":
+        among = workspace.review.pending_units(self.group) if self.group.is_group else None
         found: list[FileView] = []
         if self.paths or not self.units:
             found = changes(at or self.paths, among, unreadable)
         if at and self.paths:
             found = [file for file in found if any(_is_at(path, file) for path in self.paths)]
         if self.units:
+            units = self.units if among is None else self.units & among
             whole = {file.document for file in found}
-            found += [file for file in changes(at, _both(self.units, among), unreadable) if file.document not in whole]
+            found += [file for file in changes(at, units, unreadable) if file.document not in whole]
         return sorted(found, key=lambda file: (file.path, file.document))
 
     def paths_without(self, files: "Sequence[NetFile] | Sequence[FileSummary]") -> dict[str, str]:
@@ -64,20 +64,22 @@ class NetSelection:
 
         None, if only changes of some turns or a session are selected: of other paths nothing is asked.
         """
-        if self.among is not None:
+        if self.group.is_group:
             return {}
         return {path: typed for path, typed in self.paths.items() if not any(_is_at(path, file) for file in files)}
 
 
-def net_selection(workspace: "Workspace", names: tuple[str, ...], by: TurnSelection = ANY_TURN) -> NetSelection:
-    """Return what the names select, as far as it is `by` some turns or a session.
+def net_selection(workspace: "Workspace", names: tuple[str, ...], group: "Selection | None" = None) -> NetSelection:
+    """Return what the names select, as far as it is of a group (None: of any).
 
     A path on disk, or one that was recorded, takes precedence over an edit. Raises NoSuchName, AmbiguousName,
     NoChangeAtLine and PathError.
     """
-    among = workspace.review.pending_units(by.group) if by.is_given else None
+    from objstore import Selection
+
+    group = group or Selection()
     if not names:
-        return NetSelection(paths={}, units=frozenset(), among=among)
+        return NetSelection(paths={}, units=frozenset(), group=group)
     from cli.selection.selectors import edits_named, is_place, path_named
     from objstore import NoSuchName
 
@@ -91,9 +93,9 @@ def net_selection(workspace: "Workspace", names: tuple[str, ...], by: TurnSelect
             except NoSuchName:
                 pass  # refused as a path, if it is none
         paths[path_named(workspace, name)] = name
-    if among is not None:
+    if group.is_group:
         require_recorded(workspace, paths)
-    return NetSelection(paths=paths, units=frozenset(units), among=among)
+    return NetSelection(paths=paths, units=frozenset(units), group=group)
 
 
 def require_recorded(workspace: "Workspace", paths: Mapping[str, str]) -> None:
@@ -105,13 +107,6 @@ def require_recorded(workspace: "Workspace", paths: Mapping[str, str]) -> None:
         on_disk = os.path.join(workspace.root, path)  # noqa: PTH118 -- no link is followed
         if path != "." and not os.path.lexists(on_disk) and not is_recorded(workspace, path):
             raise NoSuchName(typed, "file")
-
-
-def _both(one: "frozenset[Unit] | None", other: "frozenset[Unit] | None") -> "frozenset[Unit] | None":
-    """Return the units that are in both sets. None: all are."""
-    if one is None or other is None:
-        return other if one is None else one
-    return one & other
 
 
 def _is_at(path: str, file: "NetFile | FileSummary") -> bool:

@@ -1,7 +1,6 @@
 """Make the decisions that the page requests: check that the changes are still as shown, then call the core."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -32,14 +31,15 @@ from objstore import (
     decided_words,
     few,
     replace,
-    value,
 )
 
 if TYPE_CHECKING:
-    from cli.selection.elsewhere import Elsewhere
-    from objstore import ChangeSummary, FileSummary, Workspace
+    from collections.abc import Callable, Iterator
 
-__all__ = ["Hold", "Resolved", "Step", "decided", "resolved", "stepped"]
+    from cli.selection.elsewhere import Elsewhere
+    from objstore import ChangeSummary, FileSummary, Selected, Workspace
+
+__all__ = ["Hold", "Step", "decided", "resolved", "stepped"]
 
 Shape = dict[str, Any]
 
@@ -52,23 +52,15 @@ _DOES: Final = {Action.ACCEPT: "accepts", Action.REJECT: "rejects", Action.RESET
 _TOO_OLD: Final = "The server no longer remembers what you were shown. Look at the changes again, then decide."
 
 
-@value
-class Resolved:
-    """The hunks and files that a request's decision covers."""
-
-    shown: Mapping[Unit, Status]
-    named: tuple[Unit, ...]  # those of them that change anything
-    accepted: tuple[Unit, ...]  # of these: a rejection takes them back
-    paths: tuple[str, ...]  # of the files that the decision may change, before and after it
-    unreviewed: tuple[str, ...]  # files that are left out, because `review.always` asks for a look at them
-
-
-Hold: TypeAlias = Callable[[Resolved], Shape | None]
+Hold: TypeAlias = "Callable[[Selected], Shape | None]"
 """Returns an outcome in place of a decision that covers this (None: it is made)."""
 
 
-def resolved(server: ServerState, workspace: "Workspace", request: DecisionRequest) -> Resolved | str:
-    """Return what a request's decision covers, or a sentence that says why the changes are no longer as shown."""
+def resolved(server: ServerState, workspace: "Workspace", request: DecisionRequest) -> "Selected | str":
+    """Return what a request's decision covers, or a sentence that says why the changes are no longer as shown.
+
+    Its units have the statuses that were shown, and its files have their accepted names, too.
+    """
     known = [change for key in request.selection.keys if (change := server.changes.get(key)) is not None]
     near = {path for change in known for path in change.paths}
     if len(near) > _FEW_PATHS or len(known) < len(request.selection.keys):
@@ -82,9 +74,8 @@ def resolved(server: ServerState, workspace: "Workspace", request: DecisionReque
         return str(error)
     if found.changes - {*selection.keys, *(key for change in known for key in change.together)}:
         return f"A change that is decided with this one, in {shown_name(found.files[0])}, is not as it was shown."
-    paths = tuple(sorted({*found.files, *near}))
-    shown = {**found.units, **dict(request.statuses)}
-    return Resolved(shown=shown, named=found.named, accepted=found.accepted, paths=paths, unreviewed=found.unreviewed)
+    units = {**found.units, **dict(request.statuses)}
+    return replace(found, units=units, files=tuple(sorted({*found.files, *near})))
 
 
 def decided(
@@ -132,7 +123,7 @@ class _Decision:
     """A decision that the page requests, while it is made."""
 
     def __init__(
-        self, server: ServerState, workspace: "Workspace", request: DecisionRequest, answered: Ticket, found: Resolved
+        self, server: ServerState, workspace: "Workspace", request: DecisionRequest, answered: Ticket, found: "Selected"
     ) -> None:
         """Find the changes that it is on. `answered`: what was shown in its place before; `found`: what it covers."""
         self._server: Final = server
@@ -140,7 +131,7 @@ class _Decision:
         self._request: Final = request
         self._answered: Final = answered
         self._found: Final = found
-        self._pending: Final = frozenset(unit for unit in found.named if found.shown[unit] is Status.PENDING)
+        self._pending: Final = frozenset(unit for unit in found.named if found.units[unit] is Status.PENDING)
         self._touched: Final = list(self._changes())
         self._subject: Final = self._counted()
 
@@ -189,7 +180,7 @@ class _Decision:
 
     def _unshown(self) -> Shape | None:
         """Return the outcome of a decision that covers what was not on the screen (None: it does not)."""
-        request, shown, units = self._request, self._found.shown, self._found.named
+        request, shown, units = self._request, self._found.units, self._found.named
         changes: list[UnshownChange] = []
         if request.action is Action.RESET:  # it makes a decided change again what the page shows it as
             known = ((key, self._server.changes.get(key)) for key in request.screen.changes)
@@ -217,12 +208,12 @@ class _Decision:
         asked = {Status.ACCEPTED} if self._request.action is Action.REJECT else set()
         if not self._request.selection.units:
             asked = set(Status) - {Status.PENDING}
-        if {unit for unit in found.named if found.shown[unit] in asked} <= answered.listed:
+        if {unit for unit in found.named if found.units[unit] in asked} <= answered.listed:
             return None
         taken = self._taken_back
         named = f": {shown_units(taken)}" if taken else ""
-        message = f"This {_DOES[self._request.action]} {counted_edits(found.shown, taken)}{named}."
-        return self._confirm("More goes along", message, replace(answered, listed=frozenset(found.shown)))
+        message = f"This {_DOES[self._request.action]} {counted_edits(found.units, taken)}{named}."
+        return self._confirm("More goes along", message, replace(answered, listed=frozenset(found.units)))
 
     def _question_about_names(self, outcome: Decided) -> Shape:
         """Return the question before a decision that breaks names."""
@@ -251,7 +242,7 @@ class _Decision:
     def _made_elsewhere(self, elsewhere: "Elsewhere") -> Shape:
         """Decide on what another store has, by the log of the bucket, and return the outcome; no file changes here."""
         action = self._request.action
-        units, words = elsewhere.decide(action, self._found.shown, self._request.reason)
+        units, words = elsewhere.decide(action, self._found.units, self._request.reason)
         self._server.touch()
         changed = [{"name": str(unit), "status": BECOMES[action].value, "cascaded": False} for unit in units]
         done = f"{decided_words(action, self._subject or shown_units(units))}."
@@ -292,7 +283,7 @@ class _Decision:
         **options: Any,  # noqa: ANN401 - `Workspace.decide` names and checks them
     ) -> DecisionOutcome:
         """Decide as a request says. `refused`: the conflict that it solves (None: that which it answers, if any)."""
-        shown = self._found.shown
+        shown = self._found.units
         way = request.way_out
         goes_further = way in {WayOut.CASCADE, WayOut.KEEP_LINES}
         refused = refused or (self._answered.refused if goes_further else None)
@@ -300,7 +291,7 @@ class _Decision:
             shown = {**self._workspace.history.statuses(refused.recorded_to_reject), **shown}
         return self._workspace.decide(
             request.action,
-            [*self._found.shown],
+            [*self._found.units],
             who=reviewer(),
             cascade=way is WayOut.CASCADE,
             markers=way is WayOut.MARKERS,

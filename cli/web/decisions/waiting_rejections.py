@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from cli.screen.terminal import shown_name
-from cli.web.decisions.decision_requests import Resolved, decided
+from cli.web.decisions.decision_requests import decided
 from cli.web.decisions.outcomes import nothing_to_do, outcome_of, overtaken
 from cli.web.server_state import DecisionRequest, ServerState, WaitingRejection
 from cli.web.shapes import running_call
 from objstore import Action, CasError, Configuration, replace
 
 if TYPE_CHECKING:
-    from objstore import RunningCall, Workspace
+    from objstore import RunningCall, Selected, Workspace
 
 __all__ = ["decided_or_asked", "make_due", "settled", "waiting_shapes", "waiting_words"]
 
@@ -124,10 +124,10 @@ def _setting(root: str) -> str:
 
 
 def _held(
-    server: ServerState, request: DecisionRequest, calls: "list[RunningCall]", running: str, found: Resolved
+    server: ServerState, request: DecisionRequest, calls: "list[RunningCall]", running: str, found: "Selected"
 ) -> Shape | None:
     """Ask, or keep a rejection waiting, if one of the calls may be changing its files; None: it can be made now."""
-    calls = [call for call in calls if _may_change(server.root, call, found.paths)]
+    calls = [call for call in calls if _may_change(server.root, call, found.files)]
     wanted = running or (_setting(server.root) if calls else "")
     if calls and wanted == "ask":
         return {
@@ -140,7 +140,7 @@ def _held(
     waiting = WaitingRejection(
         request=request,
         units=found.named,
-        names=tuple(dict.fromkeys(map(shown_name, found.paths))),
+        names=tuple(dict.fromkeys(map(shown_name, found.files))),
         session=calls[0].session,
         conversations=tuple(dict.fromkeys(call.conversation for call in calls)),
         quiet_since=0.0,

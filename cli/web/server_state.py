@@ -9,6 +9,7 @@ import secrets
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -106,7 +107,7 @@ class DecisionRequest:
     ticket: str = ""
 
 
-@value
+@dataclass(slots=True, kw_only=True)
 class WaitingRejection:
     """A rejection that is made when the agents with running calls have ended their turns."""
 
@@ -117,6 +118,7 @@ class WaitingRejection:
     conversations: tuple[str, ...]
     quiet_since: float  # when no call of these agents was open any more, by the monotonic clock; 0: one is
     tries: int = 0  # how often it failed, for example because of a lock
+    is_taken: bool = False  # whether it is being made or cancelled at this moment
 
     @property
     def words(self) -> str:
@@ -164,7 +166,6 @@ class ServerState:
         self._unrecorded: frozenset[int] | None = None  # None: the queue was not read yet
         self._idle: list[Workspace] = []  # open, and used by no request
         self._put_off = self._put_off_before = 0
-        self._taken: Final[set[int]] = set()
         self._checks: Final[list[RunningCheck]] = []
         self._number = 0
         self._touched = 0
@@ -311,21 +312,19 @@ class ServerState:
         It stays in the list until `settle`.
         """
         with self.lock:
-            if number in self._taken:
-                return None
             found = self.waiting.get(number)
-            if found is not None:
-                self._taken.add(number)
+            if found is None or found.is_taken:
+                return None
+            found.is_taken = True
             return found
 
-    def settle(self, number: int, again: WaitingRejection | None = None) -> None:
-        """Remove a waiting rejection, or replace it by `again`, which goes on waiting."""
+    def settle(self, number: int, *, goes_on: bool = False) -> None:
+        """Remove a waiting rejection that was taken, unless it goes on waiting."""
         with self.lock:
-            self._taken.discard(number)
-            if again is None:
-                self.waiting.pop(number, None)
+            if goes_on:
+                self.waiting[number].is_taken = False
             else:
-                self.waiting[number] = again
+                del self.waiting[number]
         self.touch()
 
     def all_waiting(self) -> dict[int, WaitingRejection]:

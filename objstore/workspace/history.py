@@ -73,10 +73,11 @@ class History(Role):
 
     @reads
     def statuses(self, units: Iterable[Unit]) -> dict[Unit, Status]:
-        """Return the status of each unit; those of edits that don't exist are left out."""
+        """Return the status of each unit; those that don't exist are left out."""
         wanted = list(units)
         rows = self._store.index.edits.rows({unit.seq for unit in wanted})
-        return {unit: rows[unit.seq].units[unit.hunk] for unit in wanted if unit.seq in rows}
+        known = (unit for unit in wanted if unit.seq in rows and unit.hunk < len(rows[unit.seq].units))
+        return {unit: rows[unit.seq].units[unit.hunk] for unit in known}
 
     @reads
     def find_units(self, spelling: str) -> tuple[EditView, tuple[Unit, ...]]:

@@ -18,7 +18,7 @@ from cli.web.decisions.decision_requests import decided
 from cli.web.decisions.outcomes import nothing_to_do, outcome_of, overtaken
 from cli.web.server_state import DecisionRequest, ServerState, WaitingRejection
 from cli.web.shapes import running_call
-from objstore import Action, CasError, Configuration, replace
+from objstore import Action, CasError, Configuration
 
 if TYPE_CHECKING:
     from objstore import RunningCall, Selected, Workspace
@@ -75,8 +75,10 @@ def make_due(server: ServerState) -> None:
                             threading.Thread(target=_make_alone, args=(server, number)).start()
                         else:
                             _make(server, workspace, number)
+                    elif not at_work.isdisjoint(waiting.conversations):
+                        waiting.quiet_since = 0.0
                     else:
-                        _note_quiet(server, number, is_quiet=at_work.isdisjoint(waiting.conversations))
+                        waiting.quiet_since = waiting.quiet_since or time.monotonic()
         except (CasError, OSError):
             return  # the store can't be read now; the rejections go on waiting, and the page reports the error
 
@@ -158,14 +160,6 @@ def _is_due(workspace: "Workspace", waiting: WaitingRejection, at_work: Collecti
     return bool(waiting.quiet_since) and time.monotonic() - waiting.quiet_since > _QUIET
 
 
-def _note_quiet(server: ServerState, number: int, *, is_quiet: bool) -> None:
-    """Remember since when the agents have no running call."""
-    with server.lock:
-        waiting = server.waiting.get(number)
-        if waiting is not None and is_quiet != bool(waiting.quiet_since):
-            server.waiting[number] = replace(waiting, quiet_since=time.monotonic() if is_quiet else 0.0)
-
-
 def _make_alone(server: ServerState, number: int) -> None:
     """Make a waiting rejection on a thread of its own."""
     with click.Context(server.context.command, parent=server.context), server.workspace() as workspace:
@@ -176,13 +170,14 @@ def _make(server: ServerState, workspace: "Workspace", number: int) -> None:
     waiting = server.take(number)
     if waiting is None:
         return  # the user makes or cancels it at this moment
-    again: WaitingRejection | None = None
+    goes_on = False
     try:
         request = waiting.request
         shape = outcome_of(server, lambda opened: decided(server, opened, request, can_ask=False), workspace)
         if shape["outcome"] == "failed" and waiting.tries < _TRIES:
-            again = replace(waiting, tries=waiting.tries + 1)
+            waiting.tries += 1
+            goes_on = True
         elif shape["outcome"] not in {"decided", "nothing-to-do"}:
             server.note(f"The rejection in {waiting.words}, which waited, was not made: {shape['message']}")
     finally:
-        server.settle(number, again)
+        server.settle(number, goes_on=goes_on)

@@ -27,9 +27,6 @@ _LINES: Final = re.compile(r"(?P<path>.+):(?P<first>[1-9][0-9]{0,8})(-(?P<last>[
 
 _BELOW: Final = "# Write the comment above this line; an empty one is not recorded. It is on: "
 
-_MOST_NAMED: Final = 8
-"""Hunks that a line names."""
-
 comment_numbers = Number(1, MAX_INT)
 
 
@@ -112,7 +109,9 @@ def _on_other(
         if as_json:
             write_json(_waiting_shape(each) for each in waiting)
         else:
-            write(screen.line(_waiting_line(each, member)) for each in waiting)
+            from cli.render.comments import waiting_text
+
+            write(line for each in waiting for line in waiting_text(each, screen))
         return
     with invocation.workspace() as mirror:
         if target:
@@ -129,15 +128,18 @@ def _on_other(
     write([screen.line(f"Comment {number} is for {member.name}: its next `cas pull` takes it over.")])
 
 
-def _waiting_line(each: "WaitingComment", member: "Member") -> str:
-    on = ", ".join(f"{member.name}/{unit}" for unit in each.units[:_MOST_NAMED])
-    state = f"refused there ({each.why})" if each.why else "not taken over yet"
-    return f"{on}  {each.who}, {state}: {each.text}"
-
-
 def _waiting_shape(each: "WaitingComment") -> "dict[str, Json]":
+    from objstore import text_shape
+
     units: list[Json] = [*map(str, each.units)]
-    return {"entry": each.number, "who": each.who, "units": units, "text": each.text, "refused": each.why or None}
+    return {
+        "entry": each.number,
+        "who": text_shape(each.who),
+        "units": units,
+        "text": text_shape(each.text),
+        "result": each.result,
+        "refused": text_shape(each.why) or None,
+    }
 
 
 def _added(workspace: "Workspace", target: str, text: str, who: str) -> "CommentView":

@@ -128,10 +128,10 @@ def _write_net(
             pending = (net_diff_shape(workspace, file, seen, awaited) for file in found)
             write_json(chain(pending, (external_diff_shape(workspace, change) for change in outside)))
         else:
-            from cli.render.comments import comments_by_change
+            from cli.render.comments import remarks_by_change
             from cli.render.net_diff import net_diff
 
-            comments = partial(comments_by_change, workspace)
+            comments = partial(remarks_by_change, workspace, screen, workspace.awaited_comments())
             diffs = net_diff(found, screen, Invocation.current().program, comments, seen, awaited)
             write(chain(diffs, _external_text(workspace, outside, screen)), paged=True)
     read_errors.raise_first()

@@ -93,22 +93,22 @@ def stat_text(
 def _show_text(
     workspace: "Workspace", meant: list[tuple[EditView, tuple[Unit, ...]]], screen: Screen, read_errors: ReadErrors
 ) -> Iterator[bytes]:
+    from cli.render.comments import remarks_by_unit
+
     authors, unresolved, awaited = Authors(workspace), workspace.review.markers(), workspace.awaited()
+    waiting = workspace.awaited_comments()
     for at, (view, units) in enumerate(meant):
         if at:
             yield screen.line()
         yield from edit_header(view, authors.fact(view), authors.verdicts(view), screen, unresolved, awaited)
-        from cli.render.comments import comments_by_unit, comments_text
-
-        comments = comments_by_unit(workspace, units)
+        remarks = remarks_by_unit(workspace, units, screen, waiting)
         is_read = sys.stdout is not None and sys.stdout.isatty()
         if not is_read or view.expired is not None:
             # A program can take the diff only if nothing comes between its hunks.
-            for unit in sorted(comments):
-                yield from comments_text(comments.pop(unit), screen)
+            for unit in sorted(remarks):
+                yield from remarks.pop(unit)
         if view.expired is None:
             yield screen.line()
-            remarks = {unit: [*comments_text(found, screen)] for unit, found in comments.items()}
             yield from diff_text(workspace, view, units, screen, read_errors, remarks)
 
 

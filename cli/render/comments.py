@@ -1,16 +1,16 @@
 """Comments as text for a person: lines, as bytes to write."""
 
-from collections.abc import Collection, Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cli.render.edits import moment
 from cli.render.prompts import first_line
 from cli.render.turns import session_name
 from cli.screen.terminal import Screen, beginning_of, shown_name, visible
-from objstore import NoSuchName, PathError, Seq, Unit
+from objstore import NoSuchName, PathError, Seq, Unit, few
 
 if TYPE_CHECKING:
-    from objstore import CommentView, NetChange, NetFile, WaitingMessage, Workspace
+    from objstore import CommentView, NetChange, NetFile, WaitingComment, WaitingMessage, Workspace
 
 __all__ = [
     "comment_place",
@@ -18,9 +18,19 @@ __all__ = [
     "comments_by_change",
     "comments_by_unit",
     "comments_text",
+    "remarks_by_change",
+    "remarks_by_unit",
     "sending_text",
     "session_with_prompt",
+    "waiting_by_change",
+    "waiting_text",
 ]
+
+Awaited: TypeAlias = "Mapping[Unit, Sequence[WaitingComment]]"
+"""Comments on another store, as of Workspace.awaited_comments."""
+
+_MOST_NAMED: Final = 8
+"""Hunks that a line names."""
 
 _PROMPT: Final = 60
 """Columns of a prompt that are shown in a sentence."""
@@ -55,6 +65,40 @@ def comments_by_change(workspace: "Workspace", file: "NetFile") -> dict[int, lis
             at_lines = (at for at in own if view.is_there and _is_at(view, file.changes[at]))
             found.setdefault(next(at_lines, own[-1] if own else len(file.changes)), []).append(view)
     return {at: sorted(views, key=lambda view: view.number) for at, views in sorted(found.items())}
+
+
+def waiting_by_change(file: "NetFile", awaited: Awaited) -> dict[int, list["WaitingComment"]]:
+    """Return the comments that wait for the store with the files, by position as of `comments_by_change`."""
+    found: dict[int, list[WaitingComment]] = {}
+    places = [(len(file.changes), (*file.cancelled, *file.kept_on))]
+    places += [(at, change.units) for at, change in enumerate(file.changes)]
+    last = {each.number: (at, each) for at, units in places for each in _waiting(units, awaited)}
+    for at, each in last.values():
+        found.setdefault(at, []).append(each)
+    return found
+
+
+def remarks_by_unit(
+    workspace: "Workspace", units: Collection[Unit], screen: Screen, awaited: Awaited
+) -> dict[Unit, list[bytes]]:
+    """Return the lines of all comments to show next to units, as of `comments_by_unit`."""
+    by_unit = comments_by_unit(workspace, units)
+    found = {unit: [*comments_text(views, screen)] for unit, views in by_unit.items()}
+    last = {each.number: (unit, each) for unit in sorted(units) for each in _waiting([unit], awaited)}
+    for unit, each in last.values():
+        found.setdefault(unit, []).extend(waiting_text(each, screen))
+    return found
+
+
+def remarks_by_change(
+    workspace: "Workspace", screen: Screen, awaited: Awaited, file: "NetFile"
+) -> dict[int, list[bytes]]:
+    """Return the lines of all comments on the net changes of a file, by position as of `comments_by_change`."""
+    found = {at: [*comments_text(views, screen)] for at, views in comments_by_change(workspace, file).items()}
+    for at, waiting in waiting_by_change(file, awaited).items():
+        for each in waiting:
+            found.setdefault(at, []).extend(waiting_text(each, screen))
+    return dict(sorted(found.items()))
 
 
 def sending_text(workspace: "Workspace", waiting: "Iterable[WaitingMessage]", *, is_held: bool) -> Iterator[str]:
@@ -113,6 +157,18 @@ def comments_text(views: Iterable["CommentView"], screen: Screen) -> Iterator[by
     """Yield a list of comments."""
     for view in views:
         yield from comment_text(view, screen)
+
+
+def waiting_text(each: "WaitingComment", screen: Screen) -> Iterator[bytes]:
+    """Yield a comment on another store that its mirror doesn't show."""
+    on = few(each.units, _MOST_NAMED)
+    yield screen.line(f"comment {shown_name(each.words)}  {on}  {shown_name(each.who)}")
+    yield from _said(each.text, "    ", screen)
+
+
+def _waiting(units: Iterable[Unit], awaited: Awaited) -> Iterator["WaitingComment"]:
+    for unit in units if awaited else ():
+        yield from awaited.get(unit, ())
 
 
 def _is_at(view: "CommentView", change: "NetChange") -> bool:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from cli.render.comments import comments_text
 from cli.render.edits import STATUS_COLOR, awaited_words
 from cli.screen.diffs import CONTEXT, diff_name, extended_header, hunk_body, hunk_head, shown_syntax
 from cli.screen.quoting import typed
@@ -12,12 +11,12 @@ from cli.screen.terminal import Screen, shown_name
 from objstore import Status, change_words, few, file_remarks, split_lines, touching_hunks
 
 if TYPE_CHECKING:
-    from objstore import CommentView, NetChange, NetFile, RemoteVerdict, Unit
+    from objstore import NetChange, NetFile, RemoteVerdict, Unit
 
 __all__ = ["named_units", "net_diff"]
 
-Comments: TypeAlias = "Mapping[int, Sequence[CommentView]]"
-"""Comments on a file's changes, by position of the change."""
+Comments: TypeAlias = "Mapping[int, Sequence[bytes]]"
+"""Lines of the comments on a file's changes, by position of the change."""
 
 Awaited: TypeAlias = "Mapping[Unit, RemoteVerdict]"
 
@@ -42,18 +41,18 @@ def net_diff(
     """Yield the diff of each file from its accepted text to its current text.
 
     Each change has a header of its own, which names its hunks where a diff allows a remark. `comments_of`: returns the
-    comments on the changes of a file. For a person, each is below its change; a program can take the diff only if
-    nothing comes between its hunks, so all of a file's are above it. `seen`: keys of
-    changes that are marked so. `awaited`: as of Workspace.
+    lines of the comments on the changes of a file. For a person, each is below its change; a program can take the diff
+    only if nothing comes between its hunks, so all of a file's are above it. `seen`: keys of changes that are marked
+    so. `awaited`: as of Workspace.
     """
     for file in files:
         for remark in _remarks(file, program, seen, awaited):
             yield screen.line(f"# {shown_name(file.path)}: {remark}")  # no name looks like a part of a diff
         comments = comments_of(file)
         below = {at for at, change in enumerate(file.changes) if change.has_lines} if screen.guarded else set()
-        for at, views in comments.items():
+        for at, lines in comments.items():
             if at not in below:
-                yield from (b"# " + line for line in comments_text(views, screen))
+                yield from (b"# " + line for line in lines)
         if file.changes:
             yield from _file_diff(file, screen, {at: comments[at] for at in below & comments.keys()}, seen, awaited)
 
@@ -117,7 +116,7 @@ def _file_diff(
         yield hunk_head(old, new, hunks, lead, trail, ", ".join(labels), screen)
         yield from hunk_body(old, new, hunks, lead, trail, screen, syntax)
         for at, _ in group:
-            yield from comments_text(comments.get(at, ()), screen)
+            yield from comments.get(at, ())
         shown = hunks[-1].old_end + trail
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cli.render.authors import Authors
-from cli.render.comments import comments_by_unit, comments_text
+from cli.render.comments import remarks_by_unit
 from cli.render.edits import edit_diff, moment, shown_move
 from cli.screen.terminal import Screen, shown_name, shown_width, visible
 from objstore import CasError, Unit, parted_reason
@@ -32,8 +32,7 @@ def zoom(view: "EditView", unit: Unit, place: str, workspace: "Workspace", scree
         yield screen.line(f"reason: {shown_name(reason)}")
     yield from (screen.line(visible(line)) for line in check.splitlines())
     try:
-        comments = comments_by_unit(workspace, [unit])
-        remarks = {unit: comments_text(views, screen) for unit, views in comments.items()}
+        remarks = remarks_by_unit(workspace, [unit], screen, workspace.awaited_comments())
         yield from edit_diff(view, workspace, screen, [unit], remarks)
     except CasError as error:
         # Damage to one edit must not keep the others from being reviewed.

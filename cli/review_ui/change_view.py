@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from cli.app.invocation import Invocation
-from cli.render.comments import comments_by_change
+from cli.render.comments import remarks_by_change
 from cli.render.edits import edit_diff, shown_move
 from cli.render.net_diff import net_diff
 from cli.render.status import conversation_name, counted, turn_heading
@@ -58,7 +58,7 @@ class ChangeView:
 
     def diff(self, file: "NetFile", seen: Collection[bytes]) -> Iterator[bytes]:
         """Yield the net changes of a file with the comments on them."""
-        comments = partial(comments_by_change, self._workspace)
+        comments = partial(remarks_by_change, self._workspace, self._screen, self._workspace.awaited_comments())
         return net_diff([file], self._screen, Invocation.current().program, comments, seen)
 
     def exact(self, stop: "Stop") -> Iterator[bytes]:

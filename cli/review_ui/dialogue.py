@@ -246,10 +246,14 @@ class ReviewDialogue:
         text = self._line("Comment")
         if not text:
             return False
+        self._say(self._recorded_comment(units, text))
+        return True
+
+    def _recorded_comment(self, units: Sequence[Unit], text: str) -> str:
+        """Record a comment, and return a sentence."""
         view = self._workspace.comments.add_to_units(units, text, who=reviewer())
         self._said.append(view.number)
-        self._say(f"Recorded comment {view.number}.")
-        return True
+        return f"Recorded comment {view.number}."
 
     # ---- amending
 

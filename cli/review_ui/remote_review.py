@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["RemoteReview"]
 
 UNDO: Final = "uU"
-NEED_FILES: Final = f"csE{UNDO}"
+NEED_FILES: Final = f"sE{UNDO}"
 """Keys of what only the store with the files can do."""
 
 _NAMED: Final = 10
@@ -58,14 +58,10 @@ class RemoteReview(Review):
 
     def _acts(self) -> Mapping[str, Act]:
         refused: dict[str, Act] = dict.fromkeys(NEED_FILES, self._needs_files)
-        return {**super()._acts(), **refused, **dict.fromkeys(UNDO, self._no_undo), "c": self._no_comment}
+        return {**super()._acts(), **refused, **dict.fromkeys(UNDO, self._no_undo)}
 
     def _needs_files(self, _: Stop) -> Same:
         self._say(f"Only {self._elsewhere.title} can do that, where the files are.")
-        return Same.STAY
-
-    def _no_comment(self, stop: Stop) -> Same:
-        self._say(self._elsewhere.no_comment(stop.whole))
         return Same.STAY
 
     def _no_undo(self, _: Stop) -> Same:
@@ -75,6 +71,9 @@ class RemoteReview(Review):
         way = f"After a `cas pull` that shows it as decided, `cas reopen {names}` asks {member} for that."
         self._say(f"{self._elsewhere.no_undo} {way}")
         return Same.STAY
+
+    def _recorded_comment(self, units: Sequence[Unit], text: str) -> str:
+        return self._elsewhere.comment(units, text)
 
     def _resolved(self, action: Action, shown: Mapping[Unit, Status], *, reason: str = "") -> "DecisionOutcome | None":
         units, words = self._elsewhere.decide(action, shown, reason)

@@ -45,10 +45,12 @@ class Elsewhere:
         """Return how a decision is taken back, which no key does: it may be carried out already."""
         return f"`cas undo {self.member.name}/` takes back your newest decision, unless {self.title} carried it out."
 
-    def no_comment(self, units: Iterable[Unit] = ()) -> str:
-        """Return which command comments on some hunks: no key does."""
-        name = next((str(unit) for unit in sorted(units, key=lambda unit: not unit.hunk)), "EDIT:HUNK")
-        return f"`cas comment {self.member.name}/{name} -m TEXT` comments on it."
+    @property
+    def no_answer(self) -> str:
+        """Return where comments are answered and resolved."""
+        return (
+            f"Comments are answered and resolved by {self.title}, where the files are. Comment on the change instead."
+        )
 
     def version(self) -> str:
         """Return a text that changes with every entry of the decision log that is read."""
@@ -92,6 +94,12 @@ class Elsewhere:
             decide = workspace.remote_decisions.decide
             number = decide(self.remote, self.member, action, units, who=reviewer(), reason=reason)
         return sorted(units), f"Decision {number} asks {self.title} for that; its next `cas pull` carries it out."
+
+    def comment(self, units: Sequence[Unit], text: str) -> str:
+        """Comment on some hunks, and return a sentence. Raises what the log raises."""
+        with Workspace.open(self.home) as workspace:
+            number = workspace.remote_decisions.comment(self.remote, self.member, units, text, who=reviewer())
+        return f"Comment {number} is for {self.title}: its next `cas pull` takes it over."
 
     def undecided_edits(self) -> int:
         """Return how many edits have hunks that are pending, and on which no decision is made; nothing is fetched."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from objstore.storage.store.write_batch import Batch
     from objstore.workspace.comments import Comments
     from objstore.workspace.history import History
-    from objstore.workspace.remote_decisions import RemoteDecisions, RemoteVerdict
+    from objstore.workspace.remote_decisions import RemoteDecisions, RemoteVerdict, WaitingComment
     from objstore.workspace.remotes import Remotes
     from objstore.workspace.retention import Retention
     from objstore.workspace.review import Review
@@ -387,6 +387,10 @@ class Workspace:
     def awaited(self) -> Mapping[Unit, RemoteVerdict]:
         """Return what others decided on this store, a mirror, and it doesn't show yet; nothing if it is no mirror."""
         return self.remote_decisions.awaited() if self._journal.is_mirror else {}
+
+    def awaited_comments(self) -> Mapping[Unit, Sequence[WaitingComment]]:
+        """Return others' comments on units of this store, a mirror, that it doesn't show; nothing if it is none."""
+        return self.remote_decisions.awaited_comments() if self._journal.is_mirror else {}
 
     @cached_property
     def messages(self) -> AgentMessages:

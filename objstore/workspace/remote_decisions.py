@@ -9,7 +9,7 @@ from objstore.values.fastclass import replace, value
 
 # What only some methods need is imported in them, as in the other roles.
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from objstore.model.basic_types import Status, Unit
     from objstore.model.results import DecisionOutcome
@@ -54,13 +54,21 @@ class RemoteVerdict:
 
 @value
 class WaitingComment:
-    """A comment on another store that its mirror doesn't show yet."""
+    """A comment on another store that its mirror doesn't show."""
 
     number: int  # in the log of the bucket
     who: str
     units: tuple[Unit, ...]
     text: str
-    why: str = ""  # why it was refused; "": it was not
+    result: str = "open"  # carried, refused, or open
+    why: str = ""  # why it was refused
+
+    @property
+    def words(self) -> str:
+        """Return what became of it: `not taken over yet`."""
+        if self.result == "refused":
+            return f"refused there: {self.why}" if self.why else "refused there"
+        return "taken over since the last pull" if self.result == "carried" else "not taken over yet"
 
 
 @value
@@ -159,17 +167,11 @@ class RemoteDecisions:
             return self._append(remote, bucket, made, member)
 
     def comments(self, remote: Remote, member: Member) -> list[WaitingComment]:
-        """Return the comments on another store that its mirror doesn't show yet, as far as the log was read."""
-        from objstore.upkeep.remote.decisions import Result, settle
+        """Return the comments on another store that its mirror doesn't show, as far as the log was read.
 
-        ledger = settle(self._known.entries(remote.name), member.lane)
-        found = []
-        for number, each in ledger.comments.items():
-            answer = ledger.answers.get(number)
-            if each.lane == member.lane and (answer is None or answer.head > member.seen.number):
-                why = answer.reason if answer is not None and answer.result is Result.REFUSED else ""
-                found.append(WaitingComment(number=number, who=each.who, units=each.units, text=each.text, why=why))
-        return found
+        Those that wait, and those that the other store refused.
+        """
+        return _comments(self._known, remote.name, member)
 
     def verdicts(self, remote: Remote, member: Member) -> dict[Unit, RemoteVerdict]:
         """Return the newest decision on each unit of another store, as far as the log was read."""
@@ -180,20 +182,21 @@ class RemoteDecisions:
 
         None of those that the other store refused; none if this is no mirror.
         """
-        from objstore.upkeep.remote.remotes import Remotes as KnownRemotes, mirrored
-
-        found = mirrored(self._journal.tree.root)
-        if found is None:
-            return {}
-        known = KnownRemotes(found.home, self._journal.disk)
-        members = known.state(found.remote).members.values()
         return {
             unit: verdict
-            for member in members
-            if member.name == found.member
-            for unit, verdict in _verdicts(known, found.remote, member).items()
+            for known, remote, member in self._mirrored()
+            for unit, verdict in _verdicts(known, remote, member).items()
             if verdict.result != "refused" and not verdict.is_shown
         }
+
+    def awaited_comments(self) -> dict[Unit, list[WaitingComment]]:
+        """Return the comments on each unit that this store, a mirror of another, doesn't show; none if it is none."""
+        found: dict[Unit, list[WaitingComment]] = {}
+        for known, remote, member in self._mirrored():
+            for each in _comments(known, remote, member):
+                for unit in dict.fromkeys(each.units):
+                    found.setdefault(unit, []).append(each)
+        return found
 
     def waiting(self, remote: Remote) -> int:
         """Return how many decisions and comments on this store wait to be carried out, as far as the log was read."""
@@ -248,6 +251,17 @@ class RemoteDecisions:
         return carried
 
     # ---- inside
+
+    def _mirrored(self) -> Iterator[tuple[KnownRemotes, str, Member]]:
+        """Yield the store that this one is a mirror of, with its remote, and who keeps the mirror."""
+        from objstore.upkeep.remote.remotes import Remotes as KnownRemotes, mirrored
+
+        found = mirrored(self._journal.tree.root)
+        if found is not None:
+            known = KnownRemotes(found.home, self._journal.disk)
+            for member in known.state(found.remote).members.values():
+                if member.name == found.member:
+                    yield known, found.remote, member
 
     def _append(
         self, remote: Remote, bucket: Bucket, entry: RemoteDecision | RemoteComment | Withdrawal, member: Member
@@ -380,6 +394,21 @@ class RemoteDecisions:
                 ):
                     return True
         return False
+
+
+def _comments(known: KnownRemotes, remote: str, member: Member) -> list[WaitingComment]:
+    from objstore.upkeep.remote.decisions import Result, settle
+
+    ledger = settle(known.entries(remote), member.lane)
+    found = []
+    for number, each in ledger.comments.items():
+        answer = ledger.answers.get(number)
+        is_shown = answer is not None and answer.result is Result.CARRIED and answer.head <= member.seen.number
+        if each.lane == member.lane and not is_shown:
+            result, why = ("open", "") if answer is None else (answer.result.value, answer.reason)
+            made = WaitingComment(number=number, who=each.who, units=each.units, text=each.text, result=result, why=why)
+            found.append(made)
+    return found
 
 
 def _verdicts(known: KnownRemotes, remote: str, member: Member) -> dict[Unit, RemoteVerdict]:

@@ -27,7 +27,10 @@ from objstore import (
 )
 
 if TYPE_CHECKING:
-    from objstore import CommentView, Workspace
+    from collections.abc import Sequence
+
+    from cli.selection.elsewhere import Elsewhere
+    from objstore import CommentView, Unit, Workspace
 
 __all__ = ["ROUTES"]
 
@@ -40,17 +43,14 @@ def comment(server: ServerState, fields: Fields) -> Json:
     targets = [name for name in ("keys", "units", "path", "answers") if fields.has(name)]
     if len(targets) != 1:
         raise BadRequest("Give one of keys, units, path and answers.")
-    if server.elsewhere is not None:
-        raise BadRequest(server.elsewhere.no_comment(fields.units("units") if fields.has("units") else ()))
     with server.workspace(notes_git=True) as workspace:
+        if server.elsewhere is not None:
+            units = _units_elsewhere(server, server.elsewhere, workspace, fields)
+            return {"message": server.elsewhere.comment(units, text)}
         comments = workspace.comments
         match targets[0]:
             case "keys":
-                selection = Selection(keys=tuple(fields.keys("keys")))
-                found = resolved(server, workspace, DecisionRequest(action=Action.ACCEPT, selection=selection))
-                if isinstance(found, str):
-                    raise NotThere(found)
-                view = comments.add_to_units(found.named, text, who=who)
+                view = comments.add_to_units(_units_of(server, workspace, fields), text, who=who)
             case "units":
                 view = comments.add_to_units(fields.units("units"), text, who=who)
             case "path":
@@ -65,6 +65,8 @@ def comment(server: ServerState, fields: Fields) -> Json:
 def resolve(server: ServerState, fields: Fields) -> Json:
     """Resolve a comment, or open it again."""
     number, is_resolved = fields.number("number", least=1), fields.flag("resolved")
+    if server.elsewhere is not None:
+        raise BadRequest(server.elsewhere.no_answer)
     with server.workspace(notes_git=True) as workspace:
         comments = workspace.comments
         comments.get(number)
@@ -85,6 +87,36 @@ def claim(server: ServerState, fields: Fields) -> Json:
 
 
 # ---- inside
+
+
+def _units_of(server: ServerState, workspace: "Workspace", fields: Fields) -> "tuple[Unit, ...]":
+    """Return the hunks of changes that were shown. Raises NotThere if they are no longer so."""
+    selection = Selection(keys=tuple(fields.keys("keys")))
+    found = resolved(server, workspace, DecisionRequest(action=Action.ACCEPT, selection=selection))
+    if isinstance(found, str):
+        raise NotThere(found)
+    return found.named
+
+
+def _units_elsewhere(
+    server: ServerState, elsewhere: "Elsewhere", workspace: "Workspace", fields: Fields
+) -> "Sequence[Unit]":
+    """Return the hunks of another store to comment on.
+
+    Raises BadRequest if the comment is about anything else, NotThere and NoSuchName.
+    """
+    if fields.has("answers"):
+        raise BadRequest(elsewhere.no_answer)
+    if fields.has("path"):
+        raise BadRequest("The lines are in the files of another store. Comment on the change instead.")
+    if fields.has("keys"):
+        return _units_of(server, workspace, fields)
+    units = fields.units("units")
+    if not units:
+        raise BadRequest("units must not be empty.")
+    for unit in units:
+        workspace.history.find_units(str(unit))  # raises if there is none
+    return units
 
 
 def _on_lines(server: ServerState, workspace: "Workspace", fields: Fields, text: str) -> "CommentView":

@@ -19,6 +19,7 @@ import { counted, listed, net, netInWords, upper } from "./words.js";
  * @property {(comment: Comment, text: string) => void} answer
  * @property {(turn: number) => string} prompt the prompt of a turn; "": not known
  * @property {string} read_only why nothing can be decided
+ * @property {boolean} is_elsewhere whether the files are in another store, which alone answers comments
  */
 
 /** The other end of moved lines: its row, and its line. @typedef {{ row: number, line: number, is_away: boolean }} Moved */

@@ -22,7 +22,7 @@ export function CommentSheet({ sheet, close }) {
     return true;
   };
   return html`<${Writing} title=${`Comment on ${sheet.where}`} draft=${`comment:${sheet.where}`} label="Comment" word="Comment" look="main" send=${send} close=${close}>
-    <p class="dim">It goes to ${writers()}, with your next answers. It stays at its lines when the file changes.</p><//>`;
+    <p class="dim">${state.queue?.elsewhere ? `It goes to ${state.queue.elsewhere}, whose next pull takes it over.` : html`It goes to ${writers()}, with your next answers. It stays at its lines when the file changes.`}</p><//>`;
 }
 
 /** The dialog for the reason of a rejection. @param {{ sheet: Extract<Sheet, { kind: "reject" }>, close: () => void }} properties */

@@ -287,7 +287,7 @@ export function commentOn(index) {
   const { file } = state;
   if (!file?.all[index] || isReadOnly()) return;
   const lines = pickedRows().flatMap(({ n }) => (n === undefined ? [] : [n]));
-  const on_lines = lines.length && !undecidedMoved(file);
+  const on_lines = lines.length && !undecidedMoved(file) && !state.queue?.elsewhere;
   /** @type {CommentTarget} */
   const target = on_lines ? { path: file.path, lines: [lines[0], lines[lines.length - 1]], seen: file.blob_after }
     : file.all[index].verdict ? { units: file.all[index].hunks } : { keys: together(index).map((at) => file.all[at].key) };

@@ -18,7 +18,7 @@ import { pickLines } from "./picking.js";
 import { sectionsOf, WHOLE } from "./sections.js";
 import { sameChange } from "./shown_file.js";
 import { look as noteShown, markRow } from "./shown.js";
-import { threadElement } from "./threads.js";
+import { lastLine, threadElement } from "./threads.js";
 import { counted } from "./words.js";
 
 const ROW_HEIGHT = 20;
@@ -247,12 +247,12 @@ export class DiffView {
     const change = this.file?.all[index];
     const parts = this.changes.get(index);
     if (!change || !parts || !this.acts) return;
-    const said = JSON.stringify(change.comments);
-    if (this.threads.get(index) === said || (!change.comments.length && !this.threads.has(index))) return;
+    const comments = [...change.waiting, ...change.comments], said = JSON.stringify(comments);
+    if (this.threads.get(index) === said || (!comments.length && !this.threads.has(index))) return;
     for (const part of parts) for (const old of part.querySelectorAll(".thread")) old.remove();
     let is_whole = true;
-    for (const comment of change.comments) {
-      const line = Math.min((comment.line ?? 0) + (comment.line_count ?? 0), change.new_start + change.new_count);
+    for (const comment of comments) {
+      const line = Math.min(lastLine(comment), change.new_start + change.new_count);
       let row = change.row + change.rows - 1;
       while (row >= change.row && this.data.get(row)?.n !== line) row -= 1;
       const above = row >= change.row ? this.drawn.get(row) : parts[0].querySelector(":scope > .change-head");

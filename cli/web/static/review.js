@@ -298,6 +298,7 @@ function acts(file) {
     },
     prompt: (number) => state.queue?.turns.find((one) => one.turn === number)?.prompt ?? "",
     read_only: state.queue?.read_only ?? "",
+    is_elsewhere: !!state.queue?.elsewhere,
     syntax: (first, count) => syntax(file, turn, first, count),
     lines: async (first, count) => /** @type {Row[]} */ ((await get("lines", { document, turn, first: lineNow(state.file ?? file, first), count })).rows),
     rest: async (row, key, from) => {

@@ -1,22 +1,36 @@
 // A comment with its answers, between the lines that it is about.
 
-/** @import {Answer, Comment} from "./types.d.ts" */
+/** @import {Answer, Comment, Waiting} from "./types.d.ts" */
 /** @import {HeadActs} from "./change_head.js" */
 import { button, element } from "./elements.js";
 import { clockOrDay } from "./words.js";
 
-/** Return the element of a comment, with its answers, a field and a button. @param {Comment} comment @param {HeadActs} acts @returns {HTMLElement} */
+/** Return the element of a comment, with its answers, a field and a button; none of these while it waits for another store. @param {Comment | Waiting} comment @param {HeadActs} acts @returns {HTMLElement} */
 export function threadElement(comment, acts) {
+  if (!("answers" in comment)) {
+    const { who, text, state } = comment;
+    return element("div", { class: "thread", role: "group", "aria-label": `Comment, ${state}` }, article(who, text, state));
+  }
   const box = element("div", { class: "thread", role: "group", "aria-label": `Comment ${comment.comment}` });
-  box.append(article(comment, comment.state), ...comment.answers.map((answer) => article(answer, "answer")));
-  if (!acts.read_only) box.append(form(comment, acts));
+  box.append(said(comment, comment.state), ...comment.answers.map((answer) => said(answer, "answer")));
+  if (!acts.read_only && !acts.is_elsewhere) box.append(form(comment, acts));
   return box;
 }
 
-/** @param {Answer} comment @param {string} state */
-function article({ who, text, timestamp }, state) {
-  const by = element("header", {}, element("b", {}, who), element("span", {}, `${clockOrDay(timestamp)} · ${state}`));
+/** @param {string} who @param {string} text @param {string} state */
+function article(who, text, state) {
+  const by = element("header", {}, element("b", {}, who), element("span", {}, state));
   return element("article", {}, by, element("p", { class: "said" }, text));
+}
+
+/** Return the number of the last line that a comment is on, from 1; 0: it is on none. @param {Comment | Waiting} comment */
+export function lastLine(comment) {
+  return "line" in comment ? (comment.line ?? 0) + (comment.line_count ?? 0) : 0;
+}
+
+/** @param {Answer} comment @param {string} state */
+function said({ who, text, timestamp }, state) {
+  return article(who, text, `${clockOrDay(timestamp)} · ${state}`);
 }
 
 /** @param {Comment} comment @param {HeadActs} acts */

@@ -147,6 +147,8 @@ export interface Change {
   seen: boolean;
   whitespace_only: boolean;
   comments: Comment[];
+  /** Of another store: the comments that it has not taken over yet, or refused, as `state` says. */
+  waiting: Waiting[];
   /** First row and number of rows of the change itself; the context around it is not counted. 0 rows: `words` only. */
   row: number; rows: number;
   /** Its number in the order of the review, by turn, path and line, from 1 to the queue's `total`; 0: not known yet. */
@@ -204,6 +206,7 @@ export interface Syntax { first: number; blob_before: string; blob_after: string
 
 /** `conversation_id`: of the agent that wrote it; null: a person did. */
 export interface Answer { comment: number; timestamp: Time; who: string; conversation_id: string | null; text: string }
+export interface Waiting { who: string; text: string; state: string }
 /** `line`: null: it is on the file as a whole. */
 export interface Comment extends Answer {
   id: string; state: "open" | "sent" | "answered" | "resolved"; sent_to: string | null;

@@ -4,14 +4,14 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from cli.render.comments import comments_by_change
+from cli.render.comments import comments_by_change, waiting_by_change
 from cli.render.edits import awaited_words
 from cli.screen.terminal import shown_name
 from cli.selection.elsewhere import decided_by, verdict_of
 from cli.web.diff_rows.net_rows import CONTEXT, DiffRows, is_whitespace_only
 from cli.web.request_fields import NotThere
 from cli.web.server_state import ServerState, ShownChange
-from cli.web.shapes import at_path, file_shape
+from cli.web.shapes import at_path, file_shape, shown as escaped
 from cli.web.views.change_authors import FileAuthors, rejection_of, rejection_shape
 from objstore import (
     DocumentId,
@@ -105,6 +105,7 @@ def file_view(server: ServerState, workspace: "Workspace", shown: ShownFile, fir
     is_unrecorded = server.is_unrecorded(file.document, otherwise=file.is_unrecorded)
     seen = workspace.review.seen_changes()
     comments = comments_by_change(workspace, file)
+    waiting = waiting_by_change(file, workspace.awaited_comments())
     paths = (file.path, file.path_before)
     awaited = workspace.awaited()
     decided = decided_by(awaited)
@@ -122,6 +123,9 @@ def file_view(server: ServerState, workspace: "Workspace", shown: ShownFile, fir
             {
                 **change_shape(root, change, seen, ()),
                 "comments": [at_path(comment_shape(root, view), view.path) for view in comments.get(at, ())],
+                "waiting": [
+                    escaped({"who": each.who, "text": each.text, "state": each.words}) for each in waiting.get(at, ())
+                ],
                 "key": key.hex(),
                 "words": change_words(file, change, shown_name, "→"),
                 "whitespace_only": is_whitespace_only(change),

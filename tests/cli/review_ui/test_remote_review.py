@@ -42,10 +42,12 @@ def test_changes_of_another_store_are_decided_one_by_one(lap: CommandRunner, des
         assert "Decision 1 asks desk (team)" in said
         for key in NEED_FILES:
             said = press(terminal, key, r"2 of 3.*\] $")
-            other = {"c": "`cas comment desk/1:2 -m TEXT` comments on it"} | dict.fromkeys(
-                UNDO, "`cas reopen desk/1:1` asks desk for that"
-            )
-            assert other.get(key, "Only desk (team) can do that") in said
+            other = "`cas reopen desk/1:1` asks desk for that" if key in UNDO else "Only desk (team) can do that"
+            assert other in said
+        press(terminal, "c", r"Comment: $")
+        said = press(terminal, "And here?\r", r"2 of 3.*\] $")
+        assert "Comment 2 is for desk (team)" in said
+        assert "comment not taken over yet  1:2" in said
         press(terminal, "a", r"3 of 3.*\] $")
         terminal.type("q")
         assert "1 change accepted, 1 change rejected, 1 change left pending in 1 file." in terminal.wait_for(
@@ -53,7 +55,7 @@ def test_changes_of_another_store_are_decided_one_by_one(lap: CommandRunner, des
         )
     assert (desk / "a.txt").read_bytes() == AFTER
     assert files(lap.folder) == own
-    assert carried(desk) == [("carried", "Not in capitals."), ("carried", "")]
+    assert carried(desk) == [("carried", "Not in capitals."), ("carried", "And here?"), ("carried", "")]
     assert (desk / "a.txt").read_bytes() == AFTER.replace(b"LINE 3\n", b"line 3\n")
 
 

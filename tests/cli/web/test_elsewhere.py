@@ -51,8 +51,6 @@ def test_what_another_store_has_is_shown_and_decided_once_where_the_files_are(
     again = server.decide("accept", keys=[first])
     assert "desk/1:1 is decided: reject" in again["message"]
     assert "`cas undo desk/` takes back your newest decision" in server.post("/api/undo", number=1)["message"]
-    refused = server.client.post("/api/comment", json={"units": ["1:1"], "text": "Why?"})
-    assert (refused.status_code, "`cas comment desk/1:1 -m TEXT`" in refused.text) == (400, True)
     accepted = server.decide("accept", path="a.txt", on_screen={second: WHOLE, first: WHOLE})
     assert [change["name"] for change in accepted["changed"]] == ["1:0", "1:2"]
     assert server.queue()["files"] == []
@@ -87,7 +85,38 @@ def test_a_refused_decision_is_said_and_can_be_made_again(
     assert server.queue()["unreadable"] == []
 
 
-def test_what_needs_the_files_is_refused_in_another_store(server: ReviewServer) -> None:
-    key, _ = server.keys("a.txt")
-    answer = server.client.post("/api/comment", json={"keys": [key], "text": "Why?"})
-    assert (answer.status_code, "`cas comment desk/EDIT:HUNK" in answer.json()["error"]) == (400, True)
+def test_comment_waits_with_its_change_until_the_other_store_takes_it_over(
+    server: ReviewServer, desk: Path, runner: CommandRunner
+) -> None:
+    first, second = server.keys("a.txt")
+    made = server.post("/api/comment", keys=[first], text="Why?\u202e")
+    assert made["message"] == "Comment 1 is for desk (team): its next `cas pull` takes it over."
+    server.decide("reject", keys=[second])
+    server.post("/api/comment", units=["1:2"], text="And here?")  # of a change that is decided
+    shown = server.file("a.txt")["all"]
+    assert [[(each["text"], each["state"]) for each in change["waiting"]] for change in shown] == [
+        [("Why?\\u202e", "not taken over yet")],
+        [("And here?", "not taken over yet")],
+    ]
+    CommandRunner(desk).done("pull")
+    runner.done("pull")
+    (change,) = server.file("a.txt")["all"]
+    assert [each["text"] for each in change["comments"]] == ["Why?\\u202e"]
+    assert change["waiting"] == []
+
+
+@pytest.mark.parametrize(
+    ("route", "body", "status", "said"),
+    [
+        ("comment", {"path": "612e747874", "lines": [1, 1], "text": "Why?"}, 400, "Comment on the change instead"),
+        ("comment", {"answers": 1, "text": "Because."}, 400, "answered and resolved by desk (team)"),
+        ("comment/resolve", {"number": 1, "resolved": True}, 400, "answered and resolved by desk (team)"),
+        ("comment", {"units": ["1:9"], "text": "Why?"}, 404, "1:9"),
+        ("comment", {"units": [], "text": "Why?"}, 400, "empty"),
+    ],
+)
+def test_comment_that_is_on_no_change_of_another_store_is_refused(
+    server: ReviewServer, route: str, body: dict[str, object], status: int, said: str
+) -> None:
+    answer = server.client.post(f"/api/{route}", json=body)
+    assert (answer.status_code, said in answer.json()["error"]) == (status, True), answer.text

@@ -172,7 +172,7 @@ def test_answers_have_the_fields_of_their_types(served: ReviewServer) -> None:
         ("Conflict", {"path", "name", "rows", "edits"}, "accept.conflicts"),
         (
             "Change",
-            {"key", "words", "verdict", "whitespace_only", "row", "rows", "place", "writers", "before"},
+            {"key", "words", "verdict", "whitespace_only", "waiting", "row", "rows", "place", "writers", "before"},
             "diff.changes",
         ),
     ],

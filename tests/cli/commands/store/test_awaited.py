@@ -146,10 +146,16 @@ def test_comment_waits_until_the_other_store_takes_it_over(lap: CommandRunner, d
     there = CommandRunner(desk)
     assert "Comment 2 is for desk" in lap.done("comment", "desk/1:1", "-m", "Why?").text
     lap.done("comment", "desk/a.txt:21", "-m", "And here?")
-    assert f"desk/1:1  {reviewer()}, not taken over yet: Why?" in lap.done("comment", "desk/").text
+    waits = f"comment not taken over yet  1:1  {reviewer()}\n    Why?\n"
+    for words in (("comment", "desk/"), ("show", "desk/1"), ("show", "desk/1:1")):
+        assert lap.done(*words).text.count(waits) == 1
+    assert "#     Why?\n" in lap.done("diff", "desk/").text
+    assert "Why?" not in lap.done("show", "desk/1:2").text
     (first, second) = lap.done("comment", "desk/", "--json").lines()
-    assert (first["units"], second["units"]) == (["1:1"], ["1:2"])
+    assert (first["units"], second["units"], second["result"]) == (["1:1"], ["1:2"], "open")
     there.done("pull")
+    lap.done("reject", "desk/2")  # reads the log, and fetches nothing
+    assert "comment taken over since the last pull  1:1" in lap.done("show", "desk/1").text
     assert [view["text"] for view in there.done("comment", "--json").lines()] == ["Why?", "And here?"]
     lap.done("pull")
     listed_now = lap.done("comment", "desk/", "--json").lines()

@@ -10,8 +10,9 @@ from tests.cli.web.browser.conftest import Opener
 from tests.support.command_runner import cas
 from tests.support.hooked_agents import ClaudeCode
 from tests.support.review_browser import ReviewPage, expect, needs_browser
-from tests.support.review_project import done
+from tests.support.review_project import done, new_project
 from tests.support.review_server import ReviewServer
+from tests.support.shared_stores import pull, pushed_desk
 
 pytestmark = needs_browser
 
@@ -151,6 +152,22 @@ def test_a_comment_is_kept_over_a_reload_and_then_shown_with_its_change(review: 
     expect(review.current.locator(".thread")).to_contain_text("Why 17?")
     review.current.get_by_role("button", name="Resolve").click()
     expect(review.current.locator(".thread")).to_contain_text("resolved")
+
+
+def test_comment_on_another_store_waits_with_its_change(
+    serve: Callable[..., ReviewServer], opened: Opener, tmp_path: Path
+) -> None:
+    lap = new_project(tmp_path / "lap")
+    pull(lap, pushed_desk(tmp_path))
+    review = opened(serve(lap, "desk/"))
+    review.file("a.txt")
+    review.press("c")
+    expect(review.sheet).to_contain_text("It goes to desk (team)")
+    review.sheet.get_by_role("textbox").fill("Why in capitals?")
+    review.sheet.get_by_role("button", name="Comment").click()
+    expect(review.current.locator(".thread")).to_contain_text("not taken over yet")
+    expect(review.current.locator(".thread")).to_contain_text("Why in capitals?")
+    assert review.current.get_by_role("button", name="Resolve").count() == 0
 
 
 def test_single_edits_are_shown_and_decided_on(review: ReviewPage, project: Path) -> None:

@@ -398,8 +398,14 @@ def test_comment_on_what_does_not_exist_is_refused(team: Team) -> None:
     assert found is not None
     team.lap.remote_decisions.comment(*found, [Unit(Seq(9), 1)], "Why?", who="ann")
     assert [each.result for each in team.carry()] == ["refused"]
-    team.lap.remotes.pull("team")
     assert team.desk.comments.all() == []
+    team.lap.remotes.pull("team")
+    team.lap.remote_decisions.carry("team")  # reads the log
+    found = team.lap.remotes.member("desk")
+    assert found is not None
+    (refused,) = team.lap.remote_decisions.comments(*found)
+    assert (refused.result, refused.words) == ("refused", f"refused there: {refused.why}")
+    assert "9" in refused.why
 
 
 def test_store_that_dies_while_it_takes_a_comment_over_has_it_once(tmp_path: Path) -> None:

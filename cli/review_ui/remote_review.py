@@ -78,16 +78,7 @@ class RemoteReview(Review):
     def _resolved(self, action: Action, shown: Mapping[Unit, Status], *, reason: str = "") -> "DecisionOutcome | None":
         units, words = self._elsewhere.decide(action, shown, reason)
         self._say(words)
-        return Decided(
-            action=action,
-            number=0,
-            verdicts=tuple((unit, BECOMES[action]) for unit in units),
-            cascaded=(),
-            files=(),
-            external=(),
-            unrecorded=(),
-            notices=(),
-        )
+        return Decided(action=action, number=0, verdicts=tuple((unit, BECOMES[action]) for unit in units))
 
     def _note(self, units: Sequence[Unit], outcome: Decided, changes: int, subject: str) -> None:
         if subject:

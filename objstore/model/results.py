@@ -256,11 +256,11 @@ class Decided:
     action: Action
     number: int  # of the decision; 0: a dry run
     verdicts: tuple[tuple[Unit, Status], ...]  # units whose status changed
-    cascaded: tuple[Unit, ...]  # those of them that the reviewer did not name, but that depend on named ones
-    files: tuple[FileEffect, ...]  # files whose bytes, mode or path change; () if only statuses change
-    external: tuple[EditView, ...]  # external edits that were recorded first
-    unrecorded: "tuple[Edit, ...]"  # external edits that would be recorded first; only in a dry run
-    notices: tuple[Notice, ...]
+    cascaded: tuple[Unit, ...] = ()  # those of them that the reviewer did not name, but that depend on named ones
+    files: tuple[FileEffect, ...] = ()  # files whose bytes, mode or path change; () if only statuses change
+    external: tuple[EditView, ...] = ()  # external edits that were recorded first
+    unrecorded: "tuple[Edit, ...]" = ()  # external edits that would be recorded first; only in a dry run
+    notices: tuple[Notice, ...] = ()
     markers: tuple[MarkersWritten, ...] = ()
     unmarked: tuple[Seq, ...] = ()  # edits whose markers the decision removed
     returned: tuple[Unit, ...] = ()  # units whose status changed only because of the removal

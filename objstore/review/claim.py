@@ -59,16 +59,8 @@ def claim(journal: Journal, wanted: Claim) -> Decided | NothingToDo:
         if not wanted.dry_run:
             batch.record(decision)
             journal.commit(batch, ())
-        return Decided(
-            action=Action.CLAIM,
-            number=0 if wanted.dry_run else decision.number,
-            verdicts=decision.verdicts,
-            cascaded=(),
-            files=(),
-            external=(),
-            unrecorded=(),
-            notices=(),
-        )
+        number = 0 if wanted.dry_run else decision.number
+        return Decided(action=Action.CLAIM, number=number, verdicts=decision.verdicts)
 
 
 def leave_unattributed(

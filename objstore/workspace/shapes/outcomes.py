@@ -28,16 +28,7 @@ BYTES_QUOTED: Final = 65_536
 """Number of bytes quoted of the lines that a conflicting hunk removed, and of those that it inserted."""
 
 
-_NOTHING: Final = Decided(
-    action=Action.ACCEPT,
-    number=0,
-    verdicts=(),
-    cascaded=(),
-    files=(),
-    external=(),
-    unrecorded=(),
-    notices=(),
-)
+_NOTHING: Final = Decided(action=Action.ACCEPT, number=0, verdicts=())
 """What is decided if nothing is."""
 
 

@@ -3,8 +3,7 @@
 import click
 
 from cli.app.invocation import Invocation, command, json_option
-from cli.commands.plumbing import json_row, json_text
-from cli.screen.terminal import shown_name, write
+from cli.screen.terminal import shown_name, write, write_json
 
 __all__ = ["hash_file"]
 
@@ -16,16 +15,12 @@ def hash_file(*, files: tuple[str, ...], as_json: bool) -> None:
     """Print the name under which each FILE's bytes are stored: their BLAKE3 hash, as printed by `b3sum`."""
     from blake3 import blake3
 
-    screen = Invocation.current().screen()
-    lines = []
-    for name in files:
-        # It may be of any size, so it is hashed in place.
-        digest = blake3().update_mmap(name).hexdigest()
-        lines.append(
-            json_row({"file": json_text(name), "blob": digest}) if as_json else screen.line(_row(digest, name))
-        )
-    write(lines)
+    # A file may be of any size, so it is hashed in place.
+    found = [(name, blake3().update_mmap(name).hexdigest()) for name in files]
+    if as_json:
+        from objstore import text_shape
 
-
-def _row(digest: str, name: str) -> str:
-    return f"{digest}  {shown_name(name)}"
+        write_json({"file": text_shape(name), "blob": digest} for name, digest in found)
+    else:
+        screen = Invocation.current().screen()
+        write(screen.line(f"{digest}  {shown_name(name)}") for name, digest in found)

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from cli.app.invocation import Invocation, command, json_option
-from cli.screen.terminal import Screen, shown_name, shown_width, width_of_terminal, write
+from cli.screen.terminal import Screen, shown_name, shown_width, width_of_terminal, write, write_json
 from cli.search.candidates import named
 from cli.selection.selectors import covers, looks_like_state, paths_named, state_parts
 
 if TYPE_CHECKING:
     from objstore import FileState, Workspace
-
-from cli.commands.plumbing import json_row, json_text
 
 __all__ = ["listing"]
 
@@ -35,9 +33,10 @@ def listing(*, name: str, as_json: bool) -> None:
         if name and not files:
             raise click.ClickException(f"No recorded file is at or below {shown_name(name)}.")
     if as_json:
-        write(
-            json_row({"path": json_text(path), "blob": state.blob.hex(), "mode": state.mode})
-            for path, state in files.items()
+        from objstore import text_shape
+
+        write_json(
+            {"path": text_shape(path), "blob": state.blob.hex(), "mode": state.mode} for path, state in files.items()
         )
     else:
         write(_ls_text(files, invocation.screen()))

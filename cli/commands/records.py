@@ -4,12 +4,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, assert_never
 
 from cli.app.invocation import Invocation, command, json_option
-from cli.screen.terminal import Screen, shown_name, write
+from cli.screen.terminal import Screen, shown_name, write, write_json
 
 if TYPE_CHECKING:
     from objstore import Record, RecordView
-
-from cli.commands.plumbing import json_row
 
 __all__ = ["records"]
 
@@ -30,7 +28,7 @@ def records(*, as_json: bool) -> None:
     if as_json:
         from cli.json_shapes.store import record_view_shape
 
-        write(json_row(record_view_shape(view)) for view in views)
+        write_json(record_view_shape(view) for view in views)
     else:
         screen = invocation.screen()
         write((_record_line(view, screen) for view in views), paged=True)

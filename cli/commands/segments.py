@@ -1,8 +1,7 @@
 """The command `cas segments`."""
 
 from cli.app.invocation import Invocation, command, json_option
-from cli.commands.plumbing import json_row
-from cli.screen.terminal import write
+from cli.screen.terminal import write, write_json
 
 __all__ = ["segments"]
 
@@ -17,7 +16,7 @@ def segments(*, as_json: bool) -> None:
     if as_json:
         from cli.json_shapes.store import segment_shape
 
-        write(json_row(segment_shape(view)) for view in views)
+        write_json(segment_shape(view) for view in views)
     else:
         screen = invocation.screen()
         write(

@@ -6,15 +6,13 @@ import click
 
 from cli.app.invocation import Invocation, command, json_option
 from cli.screen.progress import Progress
-from cli.screen.terminal import shown_name, write
+from cli.screen.terminal import shown_name, write, write_json
 from cli.search.candidates import named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from objstore import BlobId, CasError, Json, State, Workspace
-
-from cli.commands.plumbing import json_row
 
 __all__ = ["verify"]
 
@@ -40,7 +38,7 @@ def verify(*, names: tuple[str, ...], everything: bool, as_json: bool) -> None:
     sound = len(blobs) - len(faults)
     if as_json:
         damaged: list[Json] = [{"blob": blob.hex(), "reason": str(error)} for blob, error in faults]
-        write([json_row({"verified": sound, "damaged": damaged})])
+        write_json([{"verified": sound, "damaged": damaged}])
     else:
         screen = invocation.screen()
         write(screen.line(str(error)) for _, error in faults)

@@ -35,17 +35,12 @@ def export_diffs(workspace: "Workspace", seqs: "Sequence[Seq]", directory: str, 
     with showing_progress(workspace, {"records": "reading", "edits": "writing"}), _NewHistory(directory) as history:
         found = workspace.transfer.send_mcpdiff_history(seqs, history.add)
     if as_json:
-        from objstore import text_shape
+        from objstore import fields_shape, text_shape
 
         shape: dict[str, Json] = {
             "directory": text_shape(str(Path(directory).absolute())),
-            "edits": found.edits,
-            "conversations": found.conversations,
-            "diffs": found.diffs,
-            "checkpoints": found.checkpoints,
             "bytes": history.size,
-            "expired": list(found.expired),
-            "partly": list(found.partly),
+            **fields_shape(found),
         }
         write_json([shape])
     else:

@@ -12,7 +12,7 @@ from cli.screen.progress import showing_progress
 from cli.screen.terminal import Screen, shown_name, write, write_json
 
 if TYPE_CHECKING:
-    from objstore import Json, McpdiffImport
+    from objstore import McpdiffImport
 
 __all__ = ["import_mcpdiff_history"]
 
@@ -27,21 +27,13 @@ def import_mcpdiff_history(path: str, *, root: str | None, partly: bool, dry_run
             str(_history(path)), origin=root, partly=partly, dry_run=dry_run
         )
     if as_json:
-        from objstore import text_shape
+        from objstore import fields_shape, text_shape
 
-        problems: list[Json] = [
+        shape = fields_shape(found)
+        shape["recorded"] = shape.pop("is_recorded")
+        shape["problems"] = [
             {"place": text_shape(one.place), "reason": text_shape(one.reason)} for one in found.problems
         ]
-        shape: dict[str, Json] = {
-            "recorded": found.is_recorded,
-            "edits": found.edits,
-            "accepted": found.accepted,
-            "rejected": found.rejected,
-            "external": found.external,
-            "already": found.already,
-            "unchanged": found.unchanged,
-            "problems": problems,
-        }
         write_json([shape])
     else:
         write(_import_text(found, invocation.screen(), dry_run=dry_run))

@@ -5,7 +5,7 @@ Ids and hashes are hex; paths are relative to the workspace.
 
 from typing import TYPE_CHECKING
 
-from objstore import Json, edit_shape, text_shape, time_shape
+from objstore import Json, edit_shape, fields_shape, text_shape, time_shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -42,7 +42,7 @@ def taken_shape(taken: "SnapshotResult") -> dict[str, Json]:
     return view_shape(taken.view) | {
         "files": taken.files,
         "same_as_before": taken.is_same,
-        "not_covered": _passed(taken.skipped),
+        "not_covered": list(map(fields_shape, taken.skipped)),
     }
 
 
@@ -55,7 +55,7 @@ def shown_shape(view: "SnapshotView", found: "Iterable[tuple[str, PathState]]") 
 
 def changes_shape(found: "Iterable[SnapshotChange]", passed: "Sequence[SkippedPath]") -> dict[str, Json]:
     """Return the differences."""
-    return {"changes": [_change(change) for change in found], "not_covered": _passed(passed)}
+    return {"changes": [_change(change) for change in found], "not_covered": list(map(fields_shape, passed))}
 
 
 def restored_shape(workspace: "Workspace", done: "RestoreResult") -> dict[str, Json]:
@@ -65,7 +65,7 @@ def restored_shape(workspace: "Workspace", done: "RestoreResult") -> dict[str, J
         "changes": [_change(change) for change in done.changes],
         "left": [_change(change) for change in done.left],
         "given_to": [] if done.outcome is None else list(done.outcome.given_to),
-        "not_covered": _passed(done.skipped),
+        "not_covered": list(map(fields_shape, done.skipped)),
         "conversation_id": None if outcome is None else outcome.conversation,
         "edits": [] if outcome is None else [edit_shape(workspace, view) for view in outcome.edits],
         "recorded": [] if outcome is None else [edit_shape(workspace, view) for view in outcome.external],
@@ -79,7 +79,7 @@ def recorded_shape(workspace: "Workspace", found: "Recorded") -> dict[str, Json]
         "edits": [edit_shape(workspace, view) for view in found.edits],
         "first_look": found.baseline is not None,
         "files": found.files,
-        "not_covered": _passed(found.skipped),
+        "not_covered": list(map(fields_shape, found.skipped)),
     }
 
 
@@ -97,7 +97,3 @@ def _state(state: "PathState") -> dict[str, Json]:
         "mode": state.mode if state.kind == "file" else None,
         "blob": None if state.blob is None else state.blob.hex(),
     }
-
-
-def _passed(passed: "Iterable[SkippedPath]") -> "list[Json]":
-    return [{"path": text_shape(place.path), "reason": text_shape(place.reason)} for place in passed]

@@ -3,11 +3,10 @@
 Ids and hashes are hex; paths are relative to the workspace, because a store may exist without one.
 """
 
-import os
 from typing import TYPE_CHECKING
 
 from cli.app.error_hints import fault_meaning, note_text
-from objstore import Json, record_shape, replace, text_shape, verdict_shape
+from objstore import Json, fields_shape, record_shape, replace, text_shape, verdict_shape
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,10 +68,7 @@ def salvage_shape(found: "Salvage") -> dict[str, Json]:
         "segments": [text_shape(name) for name in found.segments],
         "missing_segments": list(found.missing_segments),
         "cut_off": found.is_cut_off,
-        "damage": [
-            {"segment": text_shape(damage.segment), "offset": damage.offset, "end": damage.end, "reason": damage.reason}
-            for damage in found.damage
-        ],
+        "damage": list(map(fields_shape, found.damage)),
         "blobs": [name.hex() for name in found.blobs],
         "lost_blobs": [
             {
@@ -88,15 +84,7 @@ def salvage_shape(found: "Salvage") -> dict[str, Json]:
         "beyond": [_found_shape(record) for record in found.unchained],
         "lost_edits": list(found.lost_edits),
         "lost_decisions": list(found.lost_decisions),
-        "breaks": [
-            {
-                "path": _bytes(broken.path),
-                "document": broken.document,
-                "after": broken.after,
-                "before": broken.before,
-            }
-            for broken in found.breaks
-        ],
+        "breaks": list(map(fields_shape, found.breaks)),
         "recovered": [_recovered_shape(*file) for file in found.recovered],
         "unwritten": [_recovered_shape(*file) for file in found.unwritten],
         "given_to": [] if found.owner is None else [found.owner],
@@ -192,7 +180,3 @@ def blame_shape(part: "BlamedLines", commits: "Mapping[Seq, str]", verdicts: "Ve
         if decided is None
         else verdict_shape(replace(decided, units=() if part.unit is None else (part.unit,))),
     }
-
-
-def _bytes(path: bytes) -> str:
-    return text_shape(os.fsdecode(path))

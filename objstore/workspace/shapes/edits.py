@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from objstore.model.basic_types import Status, Unit
 from objstore.values.errors import UNREADABLE, BlobMissing
-from objstore.workspace.shapes.values import Json, path_shape, text_shape, time_shape
+from objstore.workspace.shapes.values import Json, fields_shape, path_shape, text_shape, time_shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -99,10 +99,7 @@ def edit_shape(
             {
                 "name": f"{view.seq}:{number}",
                 "status": view.units[number].value,
-                "old_start": hunk.old_start,
-                "old_count": hunk.old_count,
-                "new_start": hunk.new_start,
-                "new_count": hunk.new_count,
+                **fields_shape(hunk),
             }
             for number, hunk in enumerate(edit.hunks, 1)
         ],

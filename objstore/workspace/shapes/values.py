@@ -43,9 +43,10 @@ def text_shape(text: str) -> str:
     return text.encode(errors="surrogateescape").decode(errors="replace")
 
 
-def fields_shape(value: Any) -> dict[str, Json]:  # noqa: ANN401 - of any class that `fastclass.value` makes
+def fields_shape(value: Any) -> dict[str, Json]:  # noqa: ANN401 - of any class that `fastclass` makes
     """Return the fields of a value by name, in their order: hashes in hex, tuples as lists, enums by their values."""
-    return {name: _field_shape(name, getattr(value, name)) for name in type(value).__slots__}
+    names: Sequence[str] = getattr(value, "_fields", type(value).__slots__)  # of a tuple or not
+    return {name: _field_shape(name, getattr(value, name)) for name in names}
 
 
 def _field_shape(name: str, content: object) -> Json:

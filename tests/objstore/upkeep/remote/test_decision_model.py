@@ -1,10 +1,12 @@
 """Every order of the requests of three stores, with an answer that is lost, decides each unit once.
 
+So it is with decisions that are taken back, and with comments: each is answered once, and all readers agree on it.
+
 The stores run the real code. A store is run again from its beginning with the answers that it has had, up to the
 request that it has no answer for yet; so a state is what the bucket holds, and which answers each store has had.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -16,9 +18,21 @@ from obstore.store import MemoryStore
 
 from objstore import Action, RemoteDecided, RemoteFailed, RemoteRefused, Seq, Status, Unit
 from objstore.upkeep.remote.bucket import Bucket, Listed, ObjectBucket
-from objstore.upkeep.remote.decisions import Answer, Ledger, RemoteDecision, Result, append, decoded, read_log, settle
+from objstore.upkeep.remote.decisions import (
+    Answer,
+    Ledger,
+    RemoteComment,
+    RemoteDecision,
+    Result,
+    Withdrawal,
+    append,
+    decoded,
+    read_log,
+    settle,
+)
 from objstore.upkeep.remote.keys import LOG, MAX_NUMBER, Lane, numbered
 from tests.support.buckets import CutOff, FailingBucket
+from tests.support.faulty_disk import WHOLE
 
 DESK: Final = Lane("d" * 32)
 FIRST, SECOND = Unit(Seq(1), 1), Unit(Seq(1), 2)
@@ -92,15 +106,41 @@ def deciding(name: str, action: Action, *units: Unit) -> Store:
     return run
 
 
+def taking_back(name: str, action: Action, *units: Unit) -> Store:
+    """Return a store that decides on units, and takes that back unless it reads an answer."""
+    decide = deciding(name, action, *units)
+
+    def run(bucket: Bucket) -> object:
+        number = decide(bucket)
+        assert isinstance(number, int)
+        ledger = settle(read_log(bucket, 0))
+        if number in ledger.open(DESK):
+            append(bucket, Withdrawal(lane=DESK, decision=number, who=name, nonce=name.encode().ljust(32)), ledger)
+        return number
+
+    return run
+
+
+def commenting(name: str, *units: Unit) -> Store:
+    """Return a store that comments on units."""
+    comment = RemoteComment(lane=DESK, units=units, who=name, text="Why?", nonce=name.encode().ljust(32))
+
+    def run(bucket: Bucket) -> object:
+        return append(bucket, comment, settle(read_log(bucket, 0)))
+
+    return run
+
+
 def answering(bucket: Bucket) -> object:
-    """Answer what waits, twice: as the store with the files."""
+    """Answer what waits, twice: as the store with the files, which carries out what it has read no withdrawal of."""
     ledger = Ledger()
     for turn in range(2):
         for number, encoded in read_log(bucket, ledger.last):
             ledger.take(number, decoded(encoded))
-        for number in ledger.open(DESK):
+        for number in sorted([*ledger.open(DESK), *ledger.open_comments(DESK)]):
+            result = Result.REFUSED if number in ledger.withdrawn else Result.CARRIED
             nonce = f"answer {number} {turn}".encode().ljust(32)
-            append(bucket, Answer(lane=DESK, decision=number, result=Result.CARRIED, head=1, nonce=nonce), ledger)
+            append(bucket, Answer(lane=DESK, decision=number, result=result, head=1, nonce=nonce), ledger)
     return None
 
 
@@ -196,6 +236,42 @@ def require_laws(state: State, deciders: Sequence[object]) -> None:
     assert ledger.void == {}
 
 
+def require_answers(state: State) -> set[str]:
+    """Assert that answers say what readers see, and return what became of withdrawals and comments."""
+    entries = sorted((int(key.rpartition("/")[2]), content) for key, content in state.held)
+    read = {number: decoded(content) for number, content in entries}
+    ledger = settle(entries)
+    answered = [each.decision for each in read.values() if isinstance(each, Answer)]
+    assert sorted(answered) == sorted(ledger.answers)  # each once
+    # A reader that skips what it doesn't know agrees on what counts.
+    known = settle((at, content) for at, content in entries if isinstance(read[at], (RemoteDecision, Answer)))
+    assert (known.valid, known.void) == (ledger.valid, ledger.void)
+    assert known.answers == {at: answer for at, answer in ledger.answers.items() if at in ledger.valid}
+    found = set[str]()
+    for number, each in read.items():
+        match each:
+            case RemoteDecision() if number in ledger.answers:
+                is_withdrawn = number in ledger.withdrawn
+                if ledger.answers[number].result is Result.REFUSED:
+                    assert is_withdrawn
+                found.add(f"{ledger.answers[number].result.value}{' though withdrawn' * is_withdrawn}")
+            case Withdrawal():
+                assert (each.decision in ledger.withdrawn) == (number < answer_to(read, each.decision))
+                if each.decision not in ledger.withdrawn:
+                    found.add("withdrawn too late")
+            case RemoteComment():
+                assert number in ledger.comments
+                found.add("comment answered" if number in ledger.answers else "comment waits")
+            case _:
+                pass
+    return found
+
+
+def answer_to(read: Mapping[int, object], number: int) -> int:
+    """Return the number of the answer to an entry; if there is none, one that is behind all."""
+    return min((at for at, each in read.items() if isinstance(each, Answer) and each.decision == number), default=999)
+
+
 @pytest.mark.parametrize("losses", [0, 1])
 def test_two_deciders_of_the_same_two_units_decide_each_once(losses: int) -> None:
     stores = [deciding("store 0", Action.REJECT, FIRST, SECOND), deciding("store 1", Action.ACCEPT, SECOND)]
@@ -215,6 +291,68 @@ def test_owner_that_answers_meanwhile_changes_nothing_of_that(losses: int) -> No
         count += 1
         require_laws(state, endings[:2])
     assert count > 10
+
+
+ALL_FATES: Final = {"carried", "carried though withdrawn", "refused though withdrawn", "withdrawn too late"}
+
+
+LONG: Final = pytest.mark.skipif(not WHOLE, reason="takes seconds: CAS_CRASH_STEPS=1 runs it")
+OTHER: Final = deciding("store 1", Action.ACCEPT, FIRST)
+
+
+@pytest.mark.parametrize(
+    ("others", "losses"),
+    [
+        ([OTHER], 0),
+        ([], 1),
+        pytest.param([OTHER], 1, marks=LONG),
+    ],
+    ids=["two", "lost", "two-lost"],
+)
+def test_decision_that_is_taken_back_is_answered_once_and_then_made_again(others: list[Store], losses: int) -> None:
+    stores = [taking_back("store 0", Action.REJECT, FIRST), *others, answering]
+    found = set[str]()
+    is_made_again = False
+    for state, endings in explored(stores, losses):
+        require_laws(state, endings[:-1])
+        found |= require_answers(state)
+        is_made_again |= [type(each) for each in endings[:-1]] == [int, int]
+    assert (found, is_made_again) == (ALL_FATES, bool(others))
+
+
+def test_decision_that_is_taken_back_is_in_the_way_until_it_is_answered() -> None:
+    made = RemoteDecision(lane=DESK, action=Action.REJECT, units={FIRST: Status.PENDING}, who="ann", nonce=bytes(32))
+    entries: list[RemoteDecision | Withdrawal] = [
+        made,
+        Withdrawal(lane=DESK, decision=1, who="ann", nonce=bytes(32)),
+        made,
+    ]
+    assert settle((at, each.encode()) for at, each in enumerate(entries, 1)).void == {3: 1}
+
+
+def test_comment_is_in_the_log_once_whatever_is_decided_meanwhile() -> None:
+    stores = [commenting("ann", FIRST), deciding("store 1", Action.ACCEPT, FIRST), answering]
+    found = set[str]()
+    for state, (comment, decision, _) in explored(stores, 1):
+        require_laws(state, [RemoteFailed("", ""), decision])
+        found |= require_answers(state)
+        own = [int(key.rpartition("/")[2]) for key, content in state.held if is_comment(content)]
+        assert own == [comment] if isinstance(comment, int) else len(own) <= 1
+    assert found == {"carried", "comment answered", "comment waits"}
+
+
+def is_comment(content: bytes) -> bool:
+    return isinstance(decoded(content), RemoteComment)
+
+
+@LONG
+def test_comment_and_decision_that_is_taken_back_are_answered_once() -> None:
+    stores = [taking_back("store 0", Action.REJECT, FIRST), commenting("ann", FIRST), answering]
+    found = set[str]()
+    for state, endings in explored(stores, 0):
+        require_laws(state, endings[:1])
+        found |= require_answers(state)
+    assert found == {*ALL_FATES, "comment answered", "comment waits"}
 
 
 def test_three_deciders_and_an_owner_decide_each_unit_once() -> None:

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from objstore.history.snapshots.diff import SnapshotChange as SnapshotChange
     from objstore.history.verdicts import Verdicts as Verdicts
     from objstore.model.basic_types import (
+        BECOMES as BECOMES,
         LINK_MODE as LINK_MODE,
         MAX_INT as MAX_INT,
         UNKNOWN_AGENT as UNKNOWN_AGENT,
@@ -635,6 +636,7 @@ _HOMES: Final = {
         "LINK_MODE",
         "MAX_INT",
         "UNKNOWN_AGENT",
+        "BECOMES",
         "Action",
         "CommentState",
         "ConflictKind",

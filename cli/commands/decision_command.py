@@ -28,6 +28,7 @@ from cli.search.candidates import conversation_option, file_option, named, takes
 from cli.selection.turn_selection import TurnSelection
 from cli.selection.unit_selection import UnitSelection, selected, way_back
 from objstore import (
+    BECOMES,
     Action,
     CasError,
     Conflicted,
@@ -59,8 +60,6 @@ if TYPE_CHECKING:
 
 
 __all__ = ["MARKERS_HELP", "DecisionCommand", "Undo", "WayOut", "takes_decision_options", "takes_selection"]
-
-RESULTS: Final = {Action.ACCEPT: "accepted", Action.REJECT: "rejected", Action.RESET: "pending"}
 
 _NO_MARKERS: Final = "Conflict markers can't show this: they only work between live lines of a text file."
 
@@ -215,7 +214,6 @@ class DecisionCommand:
     ) -> None:
         """Decide on what another store has, by the log of the bucket: the store with the files carries it out."""
         from cli.render.net_diff import MOST_UNITS
-        from cli.selection.elsewhere import BECOMES
 
         remote, member = other
         if way_out or way_out.takes_users or self.check or self.on_external is not None:
@@ -226,7 +224,7 @@ class DecisionCommand:
             found = selected(mirror, action, selection)
         units = {unit: status for unit, status in found.units.items() if status is not BECOMES[action]}
         if not units:
-            write([self.invocation.screen().line(f"Nothing to do: already {RESULTS[action]}.")])
+            write([self.invocation.screen().line(f"Nothing to do: already {BECOMES[action].value}.")])
             return
         named = [unit for unit in found.named if unit in units] or sorted(units)
         more = len(named) - MOST_UNITS
@@ -308,7 +306,7 @@ class DecisionCommand:
             done = (
                 f"Nothing here waits to be accepted. {rejected}"
                 if rejected
-                else f"Nothing to do: already {RESULTS[action]}."
+                else f"Nothing to do: already {BECOMES[action].value}."
             )
             write([screen.line(done)])
             if reason:

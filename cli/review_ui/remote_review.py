@@ -9,8 +9,8 @@ from cli.review_ui.dialogue import Step
 from cli.review_ui.review import Act, Review, Same, Select
 from cli.screen.keyboard import Keyboard
 from cli.screen.terminal import Screen
-from cli.selection.elsewhere import BECOMES, Elsewhere
-from objstore import Action, Decided, Status, Unit, decided_words
+from cli.selection.elsewhere import Elsewhere
+from objstore import BECOMES, Action, Decided, Status, Unit, decided_words
 
 if TYPE_CHECKING:
     from collections.abc import Collection

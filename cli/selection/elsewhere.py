@@ -12,17 +12,14 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from cli.app.invocation import reviewer
 from cli.screen.terminal import visible
-from objstore import Action, NoSuchName, Status, Unit, Workspace, with_units
+from objstore import BECOMES, Action, NoSuchName, Status, Unit, Workspace, with_units
 
 if TYPE_CHECKING:
     from objstore import EditView, FileSummary, Member, NetFile, Remote, RemoteVerdict
 
-__all__ = ["BECOMES", "Elsewhere", "decided_by", "status_with", "statuses", "verdict_of"]
+__all__ = ["Elsewhere", "decided_by", "status_with", "statuses", "verdict_of"]
 
 FileView = TypeVar("FileView", "NetFile", "FileSummary")
-
-BECOMES: Final = {Action.ACCEPT: Status.ACCEPTED, Action.REJECT: Status.REJECTED, Action.RESET: Status.PENDING}
-"""The status that a decision gives."""
 
 
 class Elsewhere:

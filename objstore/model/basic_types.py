@@ -9,6 +9,7 @@ from objstore.model.ids import BlobId
 from objstore.values.fastclass import NamedTuple, value
 
 __all__ = [
+    "BECOMES",
     "EXTERNAL_CONVERSATION",
     "GIT_CONVERSATION",
     "LINK_MODE",
@@ -140,6 +141,10 @@ class Action(StrEnum):
     REDO = "redo"
     GIT = "git"  # git changed the files; neither undone nor redone
     CLAIM = "claim"  # says whose some edits are
+
+
+BECOMES: Final = {Action.ACCEPT: Status.ACCEPTED, Action.REJECT: Status.REJECTED, Action.RESET: Status.PENDING}
+"""The status that a decision gives."""
 
 
 class Surface(StrEnum):

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from objstore.disk.fs.reserved_names import SEEN_NAME, STORE_NAME
-from objstore.model.basic_types import Action, FileState, OnExternal, Origin, Status
+from objstore.model.basic_types import BECOMES, Action, FileState, OnExternal, Origin, Status
 from objstore.model.large_file_placeholder import MAX_BLOB
 from objstore.values.errors import CasError, FileChanged, StoreError
 from objstore.values.fastclass import replace
@@ -51,8 +51,6 @@ FileView = TypeVar("FileView", "NetFile", "FileSummary")
 
 _ATTRIBUTED: Final = 10
 """Broken names of which a decision that is made says whose lines they are: as many as its reason names."""
-
-_STATUS_OF: Final = {Action.ACCEPT: Status.ACCEPTED, Action.REJECT: Status.REJECTED, Action.RESET: Status.PENDING}
 
 
 class Review(Role):
@@ -322,7 +320,7 @@ class Review(Role):
 
         request = DecisionRequest(
             action=action,
-            verdicts=dict.fromkeys(units, _STATUS_OF[action]),
+            verdicts=dict.fromkeys(units, BECOMES[action]),
             reason=reason,
             who=who,
             cascade=cascade and action is Action.REJECT,

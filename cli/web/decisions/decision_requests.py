@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from cli.app.invocation import reviewer
 from cli.render.outcomes import shown_units
 from cli.screen.terminal import shown_name, visible
-from cli.selection.elsewhere import BECOMES
 from cli.web.decisions.outcomes import done_shape, outcome_of, overtaken, shown_outcome
 from cli.web.on_screen import UnshownChange, row_count, unshown_changes, unshown_shape
 from cli.web.request_fields import Answer
 from cli.web.server_state import DecisionRequest, ServerState, Ticket, WayOut
 from objstore import (
+    BECOMES,
     Action,
     AmbiguousName,
     CasError,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from cli.screen.word_diff import paired_lines
-from objstore import Hunk, TextForm, diff_lines, encoded, value
+from objstore import Hunk, TextForm, diff_lines, encoded, split_lines, value
 
 __all__ = ["Part", "Split", "located", "parts"]
 
@@ -51,7 +51,7 @@ def located(
     """
     if not all(line.endswith(b"\n") for line in (*old, *new)):
         return None
-    before, after = _lines(without), _lines(text)
+    before, after = split_lines(without), split_lines(text)
     if len(before) - len(old) != len(after) - len(new):
         return None
     head = _common(before, after)
@@ -84,12 +84,6 @@ def parts(whole: Part) -> list[Part]:
 
 
 # ---- inside
-
-
-def _lines(text: bytes) -> list[bytes]:
-    # Only b"\n" ends a line here.
-    lines = text.split(b"\n")
-    return [line + b"\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
 
 
 def _common(one: Sequence[bytes], other: Sequence[bytes]) -> int:

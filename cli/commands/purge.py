@@ -223,5 +223,6 @@ def _file_lines(plan: "PurgePlan", *, dry_run: bool) -> Iterator[str]:
 
 def _listed(paths: Sequence[str]) -> str:
     """Return the names of files, of many only the first ones."""
-    more = f" and {len(paths) - MOST_FILES} more" if len(paths) > MOST_FILES else ""
-    return ", ".join(map(shown_name, paths[:MOST_FILES])) + more
+    from objstore import few
+
+    return few(paths, MOST_FILES, ", ", shown_name)

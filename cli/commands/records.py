@@ -84,5 +84,6 @@ def _said(record: "Record") -> str:
 
 def _ranges(ranges: Sequence[tuple[int, int]]) -> str:
     """Return ranges of numbers as text, shortened if there are many."""
-    shown = [str(first) if first == last else f"{first}-{last}" for first, last in ranges[:RANGES]]
-    return " ".join(shown) + (f" and {len(ranges) - RANGES} more" if len(ranges) > RANGES else "")
+    from objstore import few
+
+    return few([str(first) if first == last else f"{first}-{last}" for first, last in ranges], RANGES)

@@ -17,7 +17,7 @@ from cli.selection.selectors import (
     say_what_goes_along,
 )
 from cli.selection.turn_selection import ANY_TURN, TurnSelection
-from objstore import Action, NamedPlace, NothingSelected, Selecting, Selection, Status, value
+from objstore import Action, NamedPlace, NothingSelected, Selecting, Selection, Status, few, value
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -72,10 +72,8 @@ def selected(workspace: "Workspace", action: Action, selection: UnitSelection) -
             said = shown_name(str(NothingSelected(error.named, words, error.path)))
             raise click.ClickException(" ".join([said, *_advice(workspace, action, named, error)])) from None
     if found.unreviewed:
-        shown = ", ".join(shown_name(path) for path in found.unreviewed[:MOST_SHOWN])
-        more = len(found.unreviewed) - MOST_SHOWN
-        rest = f" and {more} more" if more > 0 else ""
-        click.echo(f"cas: not accepted, because review.always asks for a look: {shown}{rest}. Name them.", err=True)
+        shown = few(found.unreviewed, MOST_SHOWN, ", ", shown_name)
+        click.echo(f"cas: not accepted, because review.always asks for a look: {shown}. Name them.", err=True)
     for path in dict.fromkeys(change.path for change in found.together):
         say_what_goes_along(path, [change for change in found.together if change.path == path])
     return found
@@ -153,6 +151,6 @@ def _way_back(workspace: "Workspace", rejected: "Collection[Unit]") -> str:
         return ""
     from cli.app.invocation import Invocation
 
-    shown = ", ".join(names[:MOST_SHOWN]) + f" and {len(names) - MOST_SHOWN} more" * (len(names) > MOST_SHOWN)
+    shown = few(names, MOST_SHOWN, ", ")
     command = f"`{Invocation.current().program} accept {names[0]}`"
     return f"Still rejected: {shown}. To bring {'one' if len(names) > 1 else 'it'} back, name it: {command}."

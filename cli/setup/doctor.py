@@ -18,7 +18,7 @@ from cli.setup.disabled_hooks import disabled_hooks
 from cli.setup.plans import HOMES, WIRED, Programs, Scope, plan
 from cli.setup.settings_files import SetupState, changes, setup_state
 from cli.setup.trust import missing_trust
-from objstore import HOOK_LOG
+from objstore import HOOK_LOG, few
 
 __all__ = ["Finding", "examine"]
 
@@ -234,11 +234,9 @@ def _running_calls(root: Path) -> Finding:
             running = workspace.sessions.running_calls()
     except CasError as error:
         return Finding(check=check, ok=False, said=str(error))
-    said = "; ".join(
-        f"{call.tool} of {call.client or call.conversation}: {call.state}" for call in running[:_MOST_RUNNING]
-    )
-    more = f" and {len(running) - _MOST_RUNNING} more" if len(running) > _MOST_RUNNING else ""
-    return Finding(check=check, ok=True, said=f"{said}{more} (see `cas status`)" if running else "none")
+    calls = [f"{call.tool} of {call.client or call.conversation}: {call.state}" for call in running]
+    said = f"{few(calls, _MOST_RUNNING, '; ')} (see `cas status`)" if running else "none"
+    return Finding(check=check, ok=True, said=said)
 
 
 def _history_is_there(root: Path) -> Finding:
@@ -277,9 +275,8 @@ def _names_alike(root: Path) -> Iterator[Finding]:
         place = Path(folder).relative_to(root)
         found += [str(place / name) for name, count in forms.items() if count > 1]
     if found:
-        named = ", ".join(map(shown_name, sorted(found)[:_MOST_NAMED]))
-        more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
-        said = f"{named}{more}: there are two of each, but macOS and some programs find only one; rename one of them"
+        named = few(sorted(found), _MOST_NAMED, ", ", shown_name)
+        said = f"{named}: there are two of each, but macOS and some programs find only one; rename one of them"
         yield Finding(check="names differ only in Unicode form", ok=True, said=said)
 
 

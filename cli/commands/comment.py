@@ -9,7 +9,7 @@ import click
 from cli.app.invocation import Invocation, Number, command, json_option, recorded_text, reviewer
 from cli.screen.terminal import Screen, can_ask, shown_name, write, write_json
 from cli.search.candidates import named, takes_turns
-from cli.selection.selectors import edits_named, is_on_disk, path_named, was_recorded
+from cli.selection.selectors import edits_named, is_edit_or_hunk, is_on_disk, path_named, was_recorded
 from cli.selection.turn_selection import TurnSelection
 from objstore import MAX_INT, FileChanged, NoSuchName, Unit
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 
 __all__ = ["comment", "comment_numbers", "write_comments"]
-
-_UNIT: Final = re.compile(r"[0-9]{1,18}(:[0-9]{1,9})?")
 
 _LINES: Final = re.compile(r"(?P<path>.+):(?P<first>[1-9][0-9]{0,8})(-(?P<last>[1-9][0-9]{0,8}))?", re.DOTALL)
 
@@ -145,7 +143,7 @@ def _waiting_shape(each: "WaitingComment") -> "dict[str, Json]":
 def _added(workspace: "Workspace", target: str, text: str, who: str) -> "CommentView":
     lines = _LINES.fullmatch(target)
     is_file = is_on_disk(workspace, target) or was_recorded(workspace, target)
-    if _UNIT.fullmatch(target) or not (is_file or lines):
+    if is_edit_or_hunk(target) or not (is_file or lines):
         view, units = workspace.history.find_units(target)
         units = tuple(unit for unit in units if unit.hunk in view.telling)
         return workspace.comments.add_to_units(units, text or _typed(target), who=who)

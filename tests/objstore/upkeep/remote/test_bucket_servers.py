@@ -16,6 +16,8 @@ from obstore import delete, put
 
 from objstore import (
     Action,
+    Member,
+    Remote,
     RemoteDecided,
     RemoteDiverged,
     RemoteFailed,
@@ -142,6 +144,40 @@ def test_each_unit_is_decided_once_however_many_try(url: str) -> None:
     ledger = settle(read_log(bucket, 0))
     assert len(ledger.valid) == ledger.last == 5
     assert not ledger.void
+
+
+def test_comment_is_taken_over_and_a_decision_that_is_taken_back_is_not_carried_out(
+    url: str, root: Path, tmp_path: Path
+) -> None:
+    with Workspace.open(root, UnsyncedDisk()) as desk, made(tmp_path / "lap", url) as lap:
+        desk.remotes.add("team", url)
+        desk.remotes.push("team")
+        lap.remotes.pull("team")
+        before, unit = observe_tree(root), Unit(Seq(1), 0)  # it created the file
+
+        def member() -> tuple[Remote, Member]:
+            found = lap.remotes.member(root.name)
+            assert found is not None
+            return found
+
+        def carried() -> list[tuple[str, str, str]]:
+            done = [(each.result, each.reason, each.why) for each in desk.remote_decisions.carry("team")]
+            lap.remotes.pull("team")
+            lap.remote_decisions.carry("team")  # reads the log
+            return done
+
+        decisions, shown = lap.remote_decisions, {unit: Status.PENDING}
+        number = decisions.decide(*member(), Action.REJECT, shown, who="ann", reason="too soon")
+        decisions.comment(*member(), [unit], "Why?", who="ann")
+        assert decisions.withdraw(*member(), who="ann") == number
+        assert carried() == [("refused", "too soon", "ann took it back"), ("carried", "Why?", "")]
+        assert observe_tree(root) == before
+        assert [view.comment.text for view in desk.comments.all()] == ["Why?"]
+        assert decisions.comments(*member()) == []
+        decisions.decide(*member(), Action.REJECT, shown, who="ann")
+        assert carried() == [("carried", "", "")]
+        assert observe_tree(root) != before
+        assert carried() == []
 
 
 def decided_by_many(url: str, writers: int, units: int) -> Counter[Unit]:

@@ -7,7 +7,7 @@ import click
 from cli.app.invocation import Invocation, command, json_option
 from cli.commands.remote import only_remote
 from cli.screen.progress import CHECKING, Progress
-from cli.screen.terminal import shown_name, write, write_json
+from cli.screen.terminal import flush, shown_name, write, write_json
 from cli.selection.elsewhere import Elsewhere
 
 if TYPE_CHECKING:
@@ -38,31 +38,21 @@ def pull(*, name: str, no_carry: bool, dry_run: bool, as_json: bool) -> None:
         name = name or only_remote(workspace)
         with Progress(PULLING) as progress:
             found = workspace.remotes.pull(name, dry_run=dry_run, progress=progress.report)
-        carried = [] if no_carry or dry_run else _carried(workspace, name)
-        remote = workspace.remotes.get(name)[0]
-        undecided = {
-            str(each.member.lane): Elsewhere(workspace, remote, each.member).undecided_edits()
-            for each in found
-            if each.is_new and not (each.error or dry_run or as_json)
-        }
-    if as_json:
-        write_json(
-            {
-                "remote": name,
-                "store": each.member.name,
-                "lane": each.member.lane,
-                "edits": each.member.edits,
-                "is_new": each.is_new,
-                "bytes": each.size,
-                "error": each.error or None,
-                "dry_run": dry_run,
-            }
-            for each in found
-        )
-        write_json(map(_carried_shape, carried))
-    else:
-        write(_rows(found, invocation, name, undecided, dry_run=dry_run, is_alone=not carried))
-        write(map(invocation.screen().line, map(_carried_line, carried)))
+        with workspace.messages.held():  # agents are sent what others said once the person was shown it
+            carried = [] if no_carry or dry_run else _carried(workspace, name)
+            if as_json:
+                write_json(_pulled_shape(each, name, dry_run=dry_run) for each in found)
+                write_json(map(_carried_shape, carried))
+            else:
+                remote = workspace.remotes.get(name)[0]
+                undecided = {
+                    str(each.member.lane): Elsewhere(workspace, remote, each.member).undecided_edits()
+                    for each in found
+                    if each.is_new and not (each.error or dry_run)
+                }
+                write(_rows(found, invocation, name, undecided, dry_run=dry_run, is_alone=not carried))
+                write(map(invocation.screen().line, map(_carried_line, carried)))
+            flush()
     if any(each.error for each in found):
         for each in found:
             if each.error:
@@ -79,6 +69,19 @@ def _carried(workspace: "Workspace", name: str) -> "list[Carried]":
     except AgentDecides as error:
         click.echo(f"cas: what others decided here was not carried out. {error}", err=True)
         return []
+
+
+def _pulled_shape(each: "PulledMember", remote: str, *, dry_run: bool) -> "dict[str, Json]":
+    return {
+        "remote": remote,
+        "store": each.member.name,
+        "lane": each.member.lane,
+        "edits": each.member.edits,
+        "is_new": each.is_new,
+        "bytes": each.size,
+        "error": each.error or None,
+        "dry_run": dry_run,
+    }
 
 
 def _carried_line(each: "Carried") -> str:

@@ -33,12 +33,12 @@ class CreatedFolders:
         folders = folders_of(edit.path)
         existing = len(folders) - edit.folders
         for folder in folders[existing:]:
-            self._note(folder, _MADE, edit=edit.seq)
+            self._note(folder, _MADE, edit=edit.seq, document=edit.document)
         if edit.before is None or edit.source is not None:
             # A file that was found on disk came with its folder. A tool would have created it, so someone else did.
             fate = _MADE if edit.origin.is_found else _OTHERS
             for folder in self._emptied(folders[:existing]):
-                self._note(folder, fate, edit=edit.seq)
+                self._note(folder, fate, edit=edit.seq, document=edit.document)
 
     def note_recreated_folders(self, decision: Decision) -> None:
         """Note the folders that a decision created again for the files that it brings back."""
@@ -67,9 +67,9 @@ class CreatedFolders:
 
     # ---- inside
 
-    def _note(self, folder: bytes, fate: str, *, edit: int = 0, decision: int = 0) -> None:
-        row = (folder, fate, edit, decision)
-        self._db.execute("INSERT INTO folders (path, fate, edit, decision) VALUES (?, ?, ?, ?)", row)
+    def _note(self, folder: bytes, fate: str, *, edit: int = 0, decision: int = 0, document: int = 0) -> None:
+        row = (folder, fate, edit, decision, document)
+        self._db.execute("INSERT INTO folders (path, fate, edit, decision, document) VALUES (?, ?, ?, ?, ?)", row)
 
     def _newest(self, folder: bytes) -> tuple[str, int]:
         """Return the newest note on a folder, and the edit that made it (0: a decision did, or there is no note)."""
@@ -89,18 +89,22 @@ class CreatedFolders:
 
     def _left_by(self, document: int) -> Iterator[bytes]:
         """Yield the folders that only rejected edits of a document created."""
-        # The tool or person that deleted the file left its folder in place, or created it again.
-        deleted = "SELECT 1 FROM edits WHERE document = ? AND after IS NULL AND units NOT LIKE 'r%' AND NOT void"
-        if self._db.execute(deleted, (document,)).fetchone() is not None:
-            return
         rejected = (
-            "SELECT DISTINCT path FROM edits JOIN folders ON folders.edit = seq "
-            "WHERE document = ? AND units LIKE 'r%' AND NOT void"
+            "SELECT DISTINCT path FROM folders JOIN edits ON folders.edit = seq "
+            "WHERE folders.document = ? AND folders.document > 0 AND units LIKE 'r%' AND NOT void"
         )
         for (folder,) in self._db.execute(rejected, (document,)).fetchall():
             fate, edit = self._newest(folder)
             if fate == _MADE and (not edit or self._is_rejected(edit)):
+                # Only now: this reads every edit of the document.
+                if self._has_deletion(document):
+                    return
                 yield folder
+
+    def _has_deletion(self, document: int) -> bool:
+        """Return whether a live edit deletes the document: its tool or person left the folder, or created it again."""
+        query = "SELECT 1 FROM edits WHERE document = ? AND after IS NULL AND units NOT LIKE 'r%' AND NOT void"
+        return self._db.execute(query, (document,)).fetchone() is not None
 
     def _is_rejected(self, seq: int) -> bool:
         return self._db.execute("SELECT 1 FROM edits WHERE seq = ? AND units LIKE 'r%'", (seq,)).fetchone() is not None

@@ -57,7 +57,7 @@ SqliteError: TypeAlias = sqlite3.DatabaseError | UnicodeDecodeError
 SQLITE_ERRORS: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What a database that can't be opened raises: SQLite's description of a damaged schema may not be UTF-8."""
 
-SCHEMA_VERSION: Final = 35
+SCHEMA_VERSION: Final = 36
 BUSY_SECONDS: Final = 10
 _POLL_SECONDS: Final = 0.0005
 _PRIMARY: Final = 0xFF
@@ -115,14 +115,18 @@ CREATE TABLE documents (
 );
 CREATE INDEX documents_by_path ON documents (path);
 CREATE INDEX documents_gone ON documents (path) WHERE blob IS NULL;
-CREATE TABLE folders (number INTEGER PRIMARY KEY, path BLOB, fate TEXT, edit INTEGER, decision INTEGER);
+CREATE TABLE folders (
+    number INTEGER PRIMARY KEY, path BLOB, fate TEXT, edit INTEGER, decision INTEGER, document INTEGER
+);
 CREATE INDEX folders_by_path ON folders (path, number);
 CREATE INDEX folders_by_record ON folders (edit, decision);
+CREATE INDEX folders_by_document ON folders (document) WHERE document > 0;
 CREATE INDEX folders_emptied ON folders (path) WHERE fate = 'e';
 CREATE TABLE decisions (
-    number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, takes_back INTEGER, before BLOB, void INTEGER,
+    number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, takes_back INTEGER, void INTEGER,
     time INTEGER, expired INTEGER, git INTEGER, checksum BLOB
 );
+CREATE TABLE former_statuses (number INTEGER PRIMARY KEY, statuses BLOB, checksum BLOB);
 CREATE INDEX decisions_of_git ON decisions (number) WHERE git;
 CREATE TABLE snapshots (
     number INTEGER PRIMARY KEY, id BLOB, segment INTEGER, offset INTEGER, root BLOB, baseline INTEGER, expired INTEGER,
@@ -172,7 +176,8 @@ _SUMMED: Final = {
     "blobs": "id segment offset size depth",
     "edits": " ".join(EDIT_COLUMNS),
     "documents": "id path blob mode edits decisions last_edit last_decision marked pending accepted rejected away",
-    "decisions": "number id segment offset takes_back before void time expired git",
+    "decisions": "number id segment offset takes_back void time expired git",
+    "former_statuses": "number statuses",
     "pins": "number id segment offset expired time",
     "snapshots": "number id segment offset root baseline expired time",
     "turns": "number id segment offset time session conversation client model prompt",
@@ -294,6 +299,7 @@ COMPARED: Final = {
     "documents": "SELECT * FROM documents ORDER BY id",
     "folders": "SELECT * FROM folders ORDER BY number",
     "decisions": "SELECT * FROM decisions ORDER BY number",
+    "former_statuses": "SELECT * FROM former_statuses ORDER BY number",
     "trees": "SELECT * FROM trees ORDER BY id",
     "chunk_lists": "SELECT * FROM chunk_lists ORDER BY id",
     "snapshots": "SELECT * FROM snapshots ORDER BY number",

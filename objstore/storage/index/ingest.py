@@ -248,12 +248,13 @@ class LogIngest:
             name,
             *place,
             decision.takes_back,
-            before,
             0,
             decision.time,
             0,
             int(is_of_git),
         )
+        # Megabytes after a decision on many edits. The replay of each of its files reads the decision's row.
+        self._insert("former_statuses", decision.number, before)
         documents = {
             row[0]
             for seq in {unit.seq for unit, _ in decision.verdicts}
@@ -349,10 +350,14 @@ class LogIngest:
 
     def _before(self, number: int) -> dict[Seq, _Before]:
         """Return what held of units before a decision, by edit; empty if there is no such decision."""
-        self._require_row_checksum("decisions", "number", number, number)
-        row = self._db.execute("SELECT before FROM decisions WHERE number = ?", (number,)).fetchone()
+        self._require_row_checksum("former_statuses", "number", number, number)
+        row = self._db.execute("SELECT statuses FROM former_statuses WHERE number = ?", (number,)).fetchone()
+        if row is None:
+            if self._db.execute("SELECT 1 FROM decisions WHERE number = ?", (number,)).fetchone() is not None:
+                raise unusable(f"the statuses before decision {number} are missing")
+            return {}
         found: dict[Seq, _Before] = {}
-        for seq, own, letters, encoded_reasons, owner in [] if row is None else _rows_before(row[0]):
+        for seq, own, letters, encoded_reasons, owner in _rows_before(row[0]):
             if max(own) >= self._count_of_units(seq):
                 raise unusable(f"edit {seq} had no hunk {max(own)} before a decision")
             reasons = decode_reasons(encoded_reasons, len(own))

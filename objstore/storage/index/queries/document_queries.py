@@ -185,7 +185,7 @@ class FolderQueries:
 
     def made_for(self, document: DocumentId) -> list[bytes]:
         """Return the folders that the document's edits created and that still count as created by edits, by path."""
-        query = "SELECT DISTINCT path FROM edits JOIN folders ON folders.edit = seq WHERE document = ? ORDER BY path"
+        query = "SELECT DISTINCT path FROM folders WHERE document = ? AND document > 0 ORDER BY path"
         return [row[0] for row in self._db.execute(query, (document,)).fetchall() if self.was_created_by_edit(row[0])]
 
     def _fate(self, folder: bytes) -> str | None:

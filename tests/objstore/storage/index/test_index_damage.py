@@ -337,12 +337,22 @@ def decided(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("encoded", IMPOSSIBLE_FORMER_STATES[:: 1 if WHOLE else 2])
 def test_an_undo_succeeds_though_the_index_has_an_impossible_former_state(decided: Path, encoded: str) -> None:
     """The undo is durable before it reads the former state from the index."""
-    assert rewrite(decided, "decisions", "before", encoded)
+    assert rewrite(decided, "former_statuses", "statuses", encoded)
     with Workspace.open(decided, CountdownDisk(None)) as workspace:
         assert isinstance(workspace.review.undo(), Decided)
         assert (decided / "a.txt").read_bytes() == b"first\n"
         assert [(edit.status, edit.reason) for edit in workspace.history.edits()] == [(Status.PENDING, "")]
         assert [view.decision.action for view in workspace.history.decisions()] == [Action.REJECT, Action.UNDO]
+    assert check_store(str(decided)).faults == ()
+
+
+def test_an_undo_succeeds_though_the_index_lacks_the_former_state(decided: Path) -> None:
+    with closing(sqlite3.connect(decided / ".cas" / "index.sqlite")) as db:
+        assert db.execute("DELETE FROM former_statuses").rowcount == 1
+        db.commit()
+    with Workspace.open(decided, CountdownDisk(None)) as workspace:
+        assert isinstance(workspace.review.undo(), Decided)
+        assert [(edit.status, edit.reason) for edit in workspace.history.edits()] == [(Status.PENDING, "")]
     assert check_store(str(decided)).faults == ()
 
 
@@ -354,7 +364,7 @@ def test_an_index_with_an_impossible_former_state_is_rebuilt_when_opened(decided
         workspace.review.undo()
         edits = workspace.history.edits()
     index.write_bytes(older)  # the restored index doesn't contain the undo yet
-    assert rewrite(decided, "decisions", "before", encoded)
+    assert rewrite(decided, "former_statuses", "statuses", encoded)
     with Workspace.open(decided, CountdownDisk(None)) as workspace:
         assert workspace.history.edits() == edits
     assert check_store(str(decided)).faults == ()
@@ -363,7 +373,7 @@ def test_an_index_with_an_impossible_former_state_is_rebuilt_when_opened(decided
 @pytest.mark.parametrize(
     ("table", "column", "act"),
     [
-        ("decisions", "before", lambda workspace: workspace.review.undo()),
+        ("former_statuses", "statuses", lambda workspace: workspace.review.undo()),
         ("edits", "reasons", lambda workspace: workspace.decide(Action.ACCEPT, [Unit(Seq(2), 1)], reason="after all")),
     ],
 )

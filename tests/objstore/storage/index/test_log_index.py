@@ -38,7 +38,7 @@ from objstore import (
 from objstore.disk.config.setting_sources import RetentionLimits
 from objstore.disk.fs.disk import Disk
 from objstore.model.basic_types import DocumentId, FileState, Operation, Origin, Seq
-from objstore.model.ids import RecordId, record_id
+from objstore.model.ids import HASH_SIZE, RecordId, record_id
 from objstore.model.ranges import ranges_of
 from objstore.model.record_codec import encode_record
 from objstore.model.records import Decision, Edit, Expiry, Record, Snapshot, Void
@@ -663,9 +663,11 @@ def test_index_has_the_units_of_each_decision_on_single_hunks(tmp_path: Path) ->
         assert isinstance(workspace.review.undo(), Decided)
         assert workspace.history.edit(2).reasons == ("", *reasons)
     rows = tables(tmp_path / ".cas" / "index.sqlite")
-    decided = [column for row in rows["decisions"] for column in row if isinstance(column, bytes)]
+    decided = [column for row in rows["former_statuses"] for column in row if isinstance(column, bytes)]
     # What was so before they were accepted together, and not before each decision on one of them.
     assert [sum(reason.encode() in column for column in decided) for reason in reasons] == [1] * 40
+    # The replay of each of a decision's files reads its row, so that doesn't grow with what was decided.
+    assert max(len(column) for row in rows["decisions"] for column in row if isinstance(column, bytes)) == HASH_SIZE
 
 
 def test_undo_and_redo_restore_every_reason_whether_they_name_the_unit_or_not(forger: Forger, tmp_path: Path) -> None:

@@ -243,7 +243,7 @@ def test_a_file_changed_outside_is_no_fault(root: Path) -> None:
         "UPDATE documents SET mode = 0 WHERE id = 1",
         "DELETE FROM blobs WHERE depth > 1",
         "DELETE FROM decided",
-        "INSERT INTO folders VALUES (99, x'61', 'm', 1, 0)",
+        "INSERT INTO folders VALUES (99, x'61', 'm', 1, 0, 1)",
         "DELETE FROM paths WHERE document = 1",
     ],
 )

@@ -302,7 +302,7 @@ def append(bucket: Bucket, entry: Entry, ledger: Ledger, shown_as: str = "", mir
     """
     encoded = entry.encode()
     if len(encoded) > MAX_ENTRY:
-        raise RemoteFailed(bucket.url, "it is too large for the decision log. Decide on a part of it first")
+        raise RemoteFailed(bucket.url, "it is too large for the decision log. Name fewer changes at once")
     for _ in range(_TRIES):
         if isinstance(entry, RemoteDecision):
             ledger.require_free(entry, shown_as, mirrored)

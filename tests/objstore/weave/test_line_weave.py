@@ -740,16 +740,6 @@ def test_a_cascade_that_accepts_rivals_is_blocked() -> None:
     assert h.text == "p a q"
 
 
-def test_cascade_does_not_reject_units_that_the_decision_accepts() -> None:
-    h = history("p a q", "p A q")
-    h.reject(1)
-    h.then("p B q")
-    done = cascade(h.weave, {h.edits[1][1]: True, h.edits[2][1]: True})
-    assert done.blocked
-    assert (done.rejected, done.accept_first) == ((), ())
-    assert h.text == "p B q"
-
-
 def test_cascade_names_units_rejected_when_a_needed_unit_returns() -> None:
     h = history("p q", "p a b q", "p a B q")
     h.reject(2, 1)

@@ -139,12 +139,6 @@ def test_a_file_is_created_with_its_folders_and_its_mode(desk: Desk) -> None:
     assert desk.files == {"new/folder/a": TOOL, "new/folder/b": ONE, "c": ONE}
 
 
-def test_a_file_is_replaced(desk: Desk) -> None:
-    desk.put("a", *ONE)
-    desk.run(desk.step("a", ONE, TWO))
-    assert desk.files == {"a": TWO}
-
-
 def test_a_change_of_mode_alone_touches_no_byte(desk: Desk) -> None:
     path = desk.put("a", *TWO)
     before = path.stat()
@@ -157,13 +151,6 @@ def test_mode_bits_that_the_umask_excludes_are_kept(desk: Desk) -> None:
     desk.put("a", b"one\n", 0o666)
     desk.run(desk.step("a", (b"one\n", 0o666), (b"two\n", 0o777)), desk.step("b", None, (b"b", 0o666)))
     assert desk.files == {"a": (b"two\n", 0o777), "b": (b"b", 0o666)}
-
-
-def test_a_file_is_deleted(desk: Desk) -> None:
-    desk.put("a", *ONE)
-    desk.put("b", *ONE)
-    desk.run(desk.step("a", ONE, None))
-    assert desk.files == {"b": ONE}
 
 
 def test_moved_file_keeps_its_inode(desk: Desk) -> None:

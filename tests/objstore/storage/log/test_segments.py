@@ -108,11 +108,6 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---- whole
 
 
-def test_appended_groups_are_read_back_in_order(folder: Path) -> None:
-    assert [payloads(group) for group in fill(folder, GROUPS)] == GROUPS
-    assert read(folder) == GROUPS
-
-
 def test_append_returns_the_groups_that_a_reader_finds(folder: Path) -> None:
     written = fill(folder, GROUPS)
     log = Log(str(folder), Disk())

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.app.invocation import Invocation, command, json_option
-from cli.commands.pull import PULLING
+from cli.commands.pull import FETCHED, PULLING
 from cli.render.imports import imported_lines, imported_shape
 from cli.screen.progress import Progress
 from cli.screen.terminal import shown_name, write, write_json
@@ -40,7 +40,7 @@ def clone(*, url: str, directory: str, store: str, dry_run: bool, as_json: bool)
         of = f"{shown_name(member.name)}, {counted(member.edits, 'edit')}"
         write([Invocation.current().screen().line(f"Would fetch {size_text(size)}: {of}.")])
         return
-    with Progress(PULLING) as progress:
+    with Progress(PULLING, interrupted=FETCHED) as progress:
         made, remote = clone_remote(url, directory, store=store, progress=progress.report)
     if as_json:
         write_json([{**imported_shape(made), "remote": remote.name}])

@@ -1,7 +1,7 @@
 """The command `cas store convert`."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cli.app.invocation import Invocation, command, json_option
 from cli.render.status import counted
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from objstore import Converted, Json
 
 __all__ = ["convert"]
+
+_INTERRUPTED: Final = "Interrupted: the store is as it was, or converted as a whole. Run the command again to finish."
 
 
 @command("convert")
@@ -25,7 +27,7 @@ def convert(*, as_json: bool) -> None:
     from objstore import convert_store
 
     invocation = Invocation.current()
-    with Progress(CHECKING) as progress:
+    with Progress(CHECKING, interrupted=_INTERRUPTED) as progress:
         done = convert_store(invocation.start(), progress.report)
     if as_json:
         write_json([_shape(done)])

@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 
 __all__ = ["export"]
+
+_INTERRUPTED: Final = "Interrupted: the bundle is incomplete. Run the command again."
 
 
 @command("export", takes_others=True)
@@ -85,7 +87,7 @@ def export(  # noqa: PLR0913 -- each is an option of the command
     screen = invocation.screen()
     with invocation.workspace() as workspace:
         if bundle == "-":
-            with Progress({"bytes": "writing"}) as progress:
+            with Progress({"bytes": "writing"}, interrupted=_INTERRUPTED) as progress:
                 workspace.transfer.send_bundle(lambda piece: write([piece]), progress.report)
             return
         if bundle:

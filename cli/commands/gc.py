@@ -1,7 +1,7 @@
 """The command `cas gc`: expire old history and remove unused bytes from the store."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from objstore import GcPlan, GcResult, Json, Repacked, RepackPlan, RetentionLimits, Workspace
 
 __all__ = ["gc"]
+
+_INTERRUPTED: Final = "Interrupted: what has expired stays expired. Run the command again to finish."
 
 
 @command("gc")
@@ -38,7 +40,8 @@ def gc(*, older_than: str | None, max_size: str | None, repack: bool, dry_run: b
         plan = workspace.retention.plan_gc(limits)
         done: GcResult | None = None
         repacked: Repacked | RepackPlan | None = None
-        with Progress({"edits": "expiring", "segments": "compacting", "blobs": "compressing"}) as progress:
+        words = {"edits": "expiring", "segments": "compacting", "blobs": "compressing"}
+        with Progress(words, interrupted=_INTERRUPTED) as progress:
             if not dry_run:
                 done = workspace.retention.collect(
                     limits, who=reviewer(), thorough=True, progress=progress.report, planned=plan

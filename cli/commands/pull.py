@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
     from objstore import Carried, Json, PulledMember, Workspace
 
-__all__ = ["PULLING", "pull"]
+__all__ = ["FETCHED", "PULLING", "pull"]
 
 PULLING = {"bytes": "fetching", **CHECKING}
+
+FETCHED = "Interrupted: what was fetched is kept. Run the command again to finish."
 """Progress words of a pull."""
 
 
@@ -36,7 +38,7 @@ def pull(*, name: str, no_carry: bool, dry_run: bool, as_json: bool) -> None:
     invocation = Invocation.current()
     with invocation.reviewed_workspace() as workspace:
         name = name or only_remote(workspace)
-        with Progress(PULLING) as progress:
+        with Progress(PULLING, interrupted=FETCHED) as progress:
             found = workspace.remotes.pull(name, dry_run=dry_run, progress=progress.report)
         with workspace.messages.held():  # agents are sent what others said once the person was shown it
             carried = [] if no_carry or dry_run else _carried(workspace, name)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["purge"]
 
+_INTERRUPTED: Final = "Interrupted: bytes to be purged may still be in the store. Run the command again to finish."
+
 
 MOST_FILES: Final = 10
 """Files that a line names."""
@@ -56,7 +58,7 @@ def purge(
         if is_asked and plan is not None:
             _confirm(plan)
         if plan is None or not dry_run:
-            with Progress({"edits": "expiring", "segments": "sweeping"}) as progress:
+            with Progress({"edits": "expiring", "segments": "sweeping"}, interrupted=_INTERRUPTED) as progress:
                 plan = retention.purge(
                     target.blobs,
                     paths=target.paths,

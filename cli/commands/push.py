@@ -1,5 +1,7 @@
 """The command `cas push`."""
 
+from typing import Final
+
 import click
 
 from cli.app.invocation import Invocation, command, json_option
@@ -8,6 +10,8 @@ from cli.screen.progress import Progress
 from cli.screen.terminal import write, write_json
 
 __all__ = ["push"]
+
+_INTERRUPTED: Final = "Interrupted: what was sent stays there. Run the command again to finish."
 
 
 @command("push")
@@ -31,7 +35,7 @@ def push(*, name: str, again: bool, new_lane: bool, dry_run: bool, background: b
         if new_lane or again:
             workspace.review.require_person()
         try:
-            with Progress({"bytes": "sending"}) as progress:
+            with Progress({"bytes": "sending"}, interrupted=_INTERRUPTED) as progress:
                 done = workspace.remotes.push(
                     name, again=again, new_lane=new_lane, dry_run=dry_run, progress=progress.report
                 )

@@ -31,7 +31,10 @@ SHORTEST: Final = 0.05
 
 WIDTH: Final = 24
 
-_INTERRUPTED: Final = "Interrupted: nothing is half done. Run the command again to finish."
+_NOTHING: Final = "Interrupted: nothing is half done. Run the command again to finish."
+
+_RECORDED: Final = "Interrupted: what was recorded is kept, and the next command finishes its files. See `cas status`."
+"""What is true whenever a decision or a scan ends: after its record, the files are written one after another."""
 
 _INDEXING: Final = {"bytes of the log": "indexing"}
 """Progress words of a rebuild of the index, with which any command may begin."""
@@ -55,11 +58,15 @@ REPLAYING: Final = {"documents": "replaying"}
 class Progress:
     """A progress bar with the kind of work and the time left; invisible off a terminal, and for short work."""
 
-    def __init__(self, words: Mapping[str, str]) -> None:
-        """`words`: the verb for each kind of work; other kinds are shown by their own name."""
+    def __init__(self, words: Mapping[str, str], *, interrupted: str = _NOTHING) -> None:
+        """`words`: the verb for each kind of work; other kinds are shown by their own name.
+
+        `interrupted`: the sentence after Ctrl-C, which must be true at every moment.
+        """
         self._terminal = sys.stderr is not None and sys.stderr.isatty()
         self._words = {**words, **_INDEXING}
         self._first = next(iter(words.values()), "working")
+        self._interrupted: Final = interrupted
         self._stages: dict[str, float] = {}
         self._began = self._next = time.monotonic()
         self._next += PATIENCE
@@ -81,7 +88,7 @@ class Progress:
         was_shown = self._shown
         self.end()
         if was_shown and kind is not None and issubclass(kind, KeyboardInterrupt):
-            click.echo(_INTERRUPTED, err=True)
+            click.echo(self._interrupted, err=True)
 
     def end(self) -> None:
         """Erase the line, for good."""
@@ -122,7 +129,7 @@ def showing_progress(workspace: "Workspace", words: Mapping[str, str]) -> Iterat
     A scan first shares work with a child process, and a process with threads has none: so for a scan, and for net
     changes, which begin with one, silence is only reported after the first progress.
     """
-    with Progress(words) as progress:
+    with Progress(words, interrupted=_RECORDED if words in (LOOKING, DECIDING) else _NOTHING) as progress:
         if not progress.is_visible:
             yield
             return

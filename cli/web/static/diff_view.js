@@ -18,7 +18,7 @@ import { pickLines } from "./picking.js";
 import { sectionsOf, WHOLE } from "./sections.js";
 import { sameChange } from "./shown_file.js";
 import { look as noteShown, markRow } from "./shown.js";
-import { lastLine, threadElement } from "./threads.js";
+import { keepingAnswer, lastLine, threadElement } from "./threads.js";
 import { counted } from "./words.js";
 
 const ROW_HEIGHT = 20;
@@ -95,9 +95,9 @@ export class DiffView {
     this.is_split = is_split;
     this.body.classList.toggle("split", is_split);
     const seen = place && !place.is_head && old ? sameChange(old.all[place.index], file.all) : cursor;
-    this.build(file, seen);
+    const is_typing = keepingAnswer(this.body, () => this.build(file, seen));
     if (old && place) this.put(place, seen);
-    if (had_focus) this.changes.get(cursor)?.[0].focus({ preventScroll: true });
+    if (had_focus && !is_typing) this.changes.get(cursor)?.[0].focus({ preventScroll: true });
     this.in_view.watch(this.changes.get(cursor)?.[0]);
   }
 
@@ -249,17 +249,20 @@ export class DiffView {
     if (!change || !parts || !this.acts) return;
     const comments = [...change.waiting, ...change.comments], said = JSON.stringify(comments);
     if (this.threads.get(index) === said || (!comments.length && !this.threads.has(index))) return;
-    for (const part of parts) for (const old of part.querySelectorAll(".thread")) old.remove();
-    let is_whole = true;
-    for (const comment of comments) {
-      const line = Math.min(lastLine(comment), change.new_start + change.new_count);
-      let row = change.row + change.rows - 1;
-      while (row >= change.row && this.data.get(row)?.n !== line) row -= 1;
-      const above = row >= change.row ? this.drawn.get(row) : parts[0].querySelector(":scope > .change-head");
-      if (above) above.after(threadElement(comment, this.acts));
-      else is_whole = false;
-    }
-    if (is_whole) this.threads.set(index, said);
+    const acts = this.acts;
+    keepingAnswer(this.body, () => {
+      for (const part of parts) for (const old of part.querySelectorAll(".thread")) old.remove();
+      let is_whole = true;
+      for (const comment of comments) {
+        const line = Math.min(lastLine(comment), change.new_start + change.new_count);
+        let row = change.row + change.rows - 1;
+        while (row >= change.row && this.data.get(row)?.n !== line) row -= 1;
+        const above = row >= change.row ? this.drawn.get(row) : parts[0].querySelector(":scope > .change-head");
+        if (above) above.after(threadElement(comment, acts));
+        else is_whole = false;
+      }
+      if (is_whole) this.threads.set(index, said);
+    });
   }
 
   // ---- rows

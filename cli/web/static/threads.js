@@ -23,6 +23,21 @@ function article(who, text, state) {
   return element("article", {}, by, element("p", { class: "said" }, text));
 }
 
+/** Draw threads again; the answer that is being typed goes on in its new field. @param {HTMLElement} body @param {() => void} draw @returns {boolean} whether one is */
+export function keepingAnswer(body, draw) {
+  const { activeElement: old } = document;
+  const name = old instanceof HTMLInputElement && body.contains(old) ? old.name : "";
+  const [start, end] = name && old instanceof HTMLInputElement ? [old.selectionStart, old.selectionEnd] : [0, 0];
+  draw();
+  const field = name ? body.querySelector(`input[name="${name}"]`) : null;
+  if (!(field instanceof HTMLInputElement)) return false;
+  if (field !== document.activeElement) {
+    field.focus({ preventScroll: true });
+    field.setSelectionRange(start, end);
+  }
+  return true;
+}
+
 /** Return the number of the last line that a comment is on, from 1; 0: it is on none. @param {Comment | Waiting} comment */
 export function lastLine(comment) {
   return "line" in comment ? (comment.line ?? 0) + (comment.line_count ?? 0) : 0;
@@ -36,7 +51,7 @@ function said({ who, text, timestamp }, state) {
 /** @param {Comment} comment @param {HeadActs} acts */
 function form(comment, acts) {
   const draft = `answer:${comment.comment}`;
-  const field = /** @type {HTMLInputElement} */ (element("input", { "aria-label": `Answer to comment ${comment.comment}`, placeholder: "Answer…" }));
+  const field = /** @type {HTMLInputElement} */ (element("input", { name: draft, "aria-label": `Answer to comment ${comment.comment}`, placeholder: "Answer…" }));
   field.value = sessionStorage.getItem(draft) ?? "";
   field.addEventListener("input", () => sessionStorage.setItem(draft, field.value));
   const send = (/** @type {Event} */ event) => {

@@ -316,6 +316,7 @@ def test_a_comment_is_answered_and_resolved_between_the_lines(review: ReviewPage
     review.press("c")
     review.sheet.get_by_role("textbox").fill("Why 85?")
     review.sheet.get_by_role("button", name="Comment").click()
+    expect(review.sheet).to_have_count(0)  # the thread is there before, behind the dialog
     thread = review.current.locator(".thread")
     answer = thread.get_by_role("textbox", name="Answer to comment 1")
     answer.fill("Marketing")
@@ -330,6 +331,34 @@ def test_a_comment_is_answered_and_resolved_between_the_lines(review: ReviewPage
     expect(review.page.locator(".queue .comments")).to_have_count(0)
     ((comment, *_), *_) = [change["comments"] for change in review.server.file("shop/cart.py")["all"]]
     assert (comment["state"], [said["text"] for said in comment["answers"]]) == ("resolved", ["Marketing wants it."])
+
+
+def test_an_answer_that_is_being_typed_stays_text_while_the_thread_and_the_file_change(
+    review: ReviewPage, project: Path
+) -> None:
+    review.file("shop/cart.py")
+    review.press("c")
+    review.sheet.get_by_role("textbox").fill("Why 85?")
+    review.sheet.get_by_role("button", name="Comment").click()
+    expect(review.sheet).to_have_count(0)  # the thread is there before, behind the dialog
+    thread = review.page.locator(".change .thread")
+    answer = thread.get_by_role("textbox", name="Answer to comment 1")
+    answer.click()
+    review.page.keyboard.type("max")
+    cas("comment", "--reply", "1", "-m", "Ask sales.", folder=project)
+    expect(thread.get_by_role("article")).to_have_count(2)
+    review.page.keyboard.type(" tax")
+    review.page.keyboard.press("Home")
+    agent = ClaudeCode(project, "third")
+    agent.start()
+    agent.ask("Say who wrote it.")
+    agent.write("shop/cart.py", '"""By us."""\n' + (project / "shop/cart.py").read_text())
+    expect(review.page.get_by_role("region", name="The file").get_by_text("By us.")).to_be_attached()
+    review.page.keyboard.type("a x: ")
+    expect(answer).to_have_value("a x: max tax")
+    expect(answer).to_be_focused()
+    expect(review.page.get_by_role("dialog")).to_have_count(0)
+    assert review.server.queue()["decided"] == 0
 
 
 def test_a_phone_decides_by_its_bar_and_its_menu(review: ReviewPage) -> None:

@@ -70,6 +70,7 @@ class ReviewDialogue:
         self._screen = screen
         self._steps: list[Step] = []
         self._said: list[int] = []  # numbers of comments
+        self._unused: Final[dict[tuple[str, tuple[Unit, ...]], str]] = {}  # texts typed for what failed or was left
         self._is_forgetful = False  # whether it was already reported that something can't be saved
 
     # ---- deciding
@@ -243,11 +244,19 @@ class ReviewDialogue:
 
     def _commented(self, units: Sequence[Unit]) -> bool:
         """Ask for a comment on hunks of one file, and record it; return whether there is one."""
-        text = self._line("Comment")
-        if not text:
-            return False
-        self._say(self._recorded_comment(units, text))
-        return True
+        text = self._text("Comment", units)
+        if text:
+            self._say(self._recorded_comment(units, text))
+            del self._unused["Comment", tuple(units)]
+        return bool(text)
+
+    def _text(self, question: str, units: Sequence[Unit]) -> str:
+        """Ask for a text about some hunks, and return it ("": none). One that was of no use yet is offered again."""
+        about = (question, tuple(units))
+        kept = self._unused.get(about, "")
+        typed = self._line(f"{question} (Enter alone: {visible(kept)}; Ctrl-D: none)" if kept else question)
+        self._unused[about] = kept if typed == "" else typed or ""
+        return self._unused[about]
 
     def _recorded_comment(self, units: Sequence[Unit], text: str) -> str:
         """Record a comment, and return a sentence."""

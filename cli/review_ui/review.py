@@ -332,8 +332,11 @@ class Review(ReviewDialogue):
         return any(set(stop.whole).issubset(units) for units, _ in self._decided)
 
     def _rejected_with_reason(self, stop: Stop) -> Where:
-        reason = self._line("Reason")
-        return self._decide(Action.REJECT, stop, reason=reason) if reason else Same.STAY
+        reason = self._text("Reason", stop.key)
+        where = self._decide(Action.REJECT, stop, reason=reason) if reason else Same.STAY
+        if where is not Same.STAY:
+            del self._unused["Reason", tuple(stop.key)]
+        return where
 
     def _decided_units(self) -> frozenset[Unit]:
         return frozenset(unit for step in self._steps for unit, _ in step.verdicts)

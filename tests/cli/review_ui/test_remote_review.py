@@ -59,6 +59,30 @@ def test_changes_of_another_store_are_decided_one_by_one(lap: CommandRunner, des
     assert (desk / "a.txt").read_bytes() == AFTER.replace(b"LINE 3\n", b"line 3\n")
 
 
+def test_text_that_could_not_be_sent_is_offered_again(lap: CommandRunner, desk: Path, tmp_path: Path) -> None:
+    bucket, away = desk.with_name("bucket"), desk.with_name("away")
+    with review(lap, tmp_path, "desk/") as terminal:
+        terminal.wait_for(r"1 of 3.*\] $")
+        press(terminal, "c", r"Comment: $")
+        bucket.rename(away)
+        bucket.write_bytes(b"")
+        assert "cas: " in press(terminal, "Why?\r", r"1 of 3.*\] $")
+        press(terminal, "c", r"Comment \(Enter alone: Why\?; Ctrl-D: none\): $")
+        press(terminal, "\r", r"1 of 3.*\] $")
+        press(terminal, "X", r"Reason: $")
+        press(terminal, "Not so.\r", r"1 of 3.*\] $")
+        bucket.unlink()
+        away.rename(bucket)
+        press(terminal, "c", r"Enter alone: Why\?; Ctrl-D: none\): $")
+        assert "Comment 1 is for desk" in press(terminal, "\r", r"1 of 3.*\] $")
+        press(terminal, "c", r"Comment: $")
+        press(terminal, "\r", r"1 of 3.*\] $")
+        press(terminal, "X", r"Reason \(Enter alone: Not so\.; Ctrl-D: none\): $")
+        press(terminal, "No.\r", r"2 of 3.*\] $")
+        press(terminal, "q", r"left pending")
+    assert carried(desk) == [("carried", "Why?"), ("carried", "No.")]
+
+
 def test_review_that_is_left_goes_on_with_what_is_undecided(lap: CommandRunner, desk: Path, tmp_path: Path) -> None:
     lap.done("accept", "desk/1")
     with review(lap, tmp_path, "desk/") as terminal:

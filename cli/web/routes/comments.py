@@ -43,6 +43,8 @@ def comment(server: ServerState, fields: Fields) -> Json:
     targets = [name for name in ("keys", "units", "path", "answers") if fields.has(name)]
     if len(targets) != 1:
         raise BadRequest("Give one of keys, units, path and answers.")
+    if (targets == ["keys"] and not fields.keys("keys")) or (targets == ["units"] and not fields.units("units")):
+        raise BadRequest(f"{targets[0]} must not be empty.")
     with server.workspace(notes_git=True) as workspace:
         if server.elsewhere is not None:
             units = _units_elsewhere(server, server.elsewhere, workspace, fields)
@@ -112,8 +114,6 @@ def _units_elsewhere(
     if fields.has("keys"):
         return _units_of(server, workspace, fields)
     units = fields.units("units")
-    if not units:
-        raise BadRequest("units must not be empty.")
     for unit in units:
         workspace.history.find_units(str(unit))  # raises if there is none
     return units

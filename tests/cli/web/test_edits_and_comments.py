@@ -165,6 +165,8 @@ def test_a_comment_on_lines_follows_them_though_the_file_changed_since_they_were
 def test_a_comment_on_nothing_is_refused(edited: CommandRunner, server: ReviewServer) -> None:
     wrong: list[tuple[dict[str, object], int]] = [
         ({"text": "x"}, 400),
+        ({"text": "x", "keys": []}, 400),
+        ({"text": "x", "units": []}, 400),
         ({"text": "", "units": ["2:1"]}, 400),
         ({"text": "x", "units": ["2:1"], "answers": 1}, 400),
         ({"text": "x", "units": ["99:1"]}, 404),

@@ -212,6 +212,7 @@ class RemoteDecisions:
         Each is made once, even if the process dies in between. One that can't be made now, because of changes that
         are not recorded for example, waits. Raises AgentDecides, StoreLocked, and what a push raises.
         """
+        from objstore.review.calls.open_calls import sanitized_text
         from objstore.upkeep.remote.bucket import open_bucket
         from objstore.upkeep.remote.decisions import Answer, RemoteComment, Result, append, new_nonce
 
@@ -226,7 +227,9 @@ class RemoteDecisions:
             due |= ledger.open_comments(remote.lane)
             if due:
                 self._remotes.push_held(remote, bucket)  # a copy of the store must not decide
-            for number, entry in sorted(due.items()):
+            # First what was begun: the next one's note takes the place of the one that says so.
+            begun, _ = self._known.carrying(name) or (0, 0)
+            for number, entry in sorted(due.items(), key=lambda each: (each[0] != begun, each[0])):
                 if isinstance(entry, RemoteComment):
                     done = self._take_over(name, number, entry)
                 else:
@@ -241,7 +244,7 @@ class RemoteDecisions:
                     decision=number,
                     result=Result(done.result),
                     head=0 if shown_by is None else shown_by.number,
-                    reason=done.why[:_MOST_WHY],
+                    reason=sanitized_text(done.why[:_MOST_WHY]),  # it may name a file, and not in UTF-8
                     nonce=new_nonce(),
                 )
                 append(bucket, answer, ledger)

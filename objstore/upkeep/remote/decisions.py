@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from objstore.model.basic_types import Action, Seq, Status, Unit
-from objstore.model.canonical_msgpack import Fields, Value, decode, encode
+from objstore.model.canonical_msgpack import MAX_TEXT, Fields, Value, decode, encode
 from objstore.model.ids import HASH_SIZE
 from objstore.upkeep.remote.bucket import claim
 from objstore.upkeep.remote.keys import LOG, MAX_NUMBER, Lane, is_lane, number_in, numbered
@@ -303,6 +303,9 @@ def append(bucket: Bucket, entry: Entry, ledger: Ledger, shown_as: str = "", mir
     encoded = entry.encode()
     if len(encoded) > MAX_ENTRY:
         raise RemoteFailed(bucket.url, "it is too large for the decision log. Name fewer changes at once")
+    if decoded(encoded) is None:
+        reason = f"no store could read it from the decision log. Name a change, and write at most {MAX_TEXT} characters"
+        raise RemoteFailed(bucket.url, reason)
     for _ in range(_TRIES):
         if isinstance(entry, RemoteDecision):
             ledger.require_free(entry, shown_as, mirrored)

@@ -427,3 +427,51 @@ def test_store_that_dies_while_it_takes_a_comment_over_has_it_once(tmp_path: Pat
         assert [view.comment.text for view in team.desk.comments.all()] == ["Why nine?"], step
         assert team.carry() == []
         team.close()
+
+
+def test_what_was_made_before_a_death_is_not_made_again_after_an_earlier_one_waits(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = team.folder / "desk" / "b.txt"
+    for text in (TEN, CHANGED):
+        other.write_bytes(text)
+        recorded(team.desk)
+    team.desk.remotes.push("team")
+    team.lap.remotes.pull("team")
+    found = team.lap.remotes.member("desk")
+    assert found is not None
+    team.decides(Action.REJECT, FIRST)
+    (team.folder / "desk" / "a.txt").write_bytes(CHANGED.replace(b"two", b"zwei"))  # so that the decision waits
+    team.lap.remote_decisions.comment(*found, [Unit(Seq(3), 1)], "Why two?", who="ann")
+    with monkeypatch.context() as patched:
+        patched.setattr("objstore.upkeep.remote.decisions.append", _dies)
+        with pytest.raises(PowerCut):
+            team.carry()
+    done = {each.number: each.result for each in team.carry()}
+    assert done == {1: "waiting", 2: "carried"}
+    assert [view.comment.text for view in team.desk.comments.all()] == ["Why two?"]
+
+
+def _dies(*_: object) -> None:
+    raise PowerCut
+
+
+def test_conflict_in_a_file_whose_name_is_not_utf8_is_answered(team: Team) -> None:
+    path = team.folder / "desk" / os.fsdecode(b"\xff.txt")
+    for line in (b"5", b"five", b"FIVE"):
+        path.write_bytes(TEN.replace(b"5\n", line + b"\n"))
+        recorded(team.desk)
+    team.desk.remotes.push("team")
+    team.lap.remotes.pull("team")
+    team.decides(Action.REJECT, Unit(Seq(3), 1))
+    assert [each.result for each in team.carry()] == ["refused"]
+    assert team.carry() == []
+
+
+def test_comment_that_no_store_could_read_is_refused_at_once(team: Team) -> None:
+    found = team.lap.remotes.member("desk")
+    assert found is not None
+    for units, text in (([FIRST], "x" * 65_537), ([], "Why?")):
+        with pytest.raises(RemoteFailed, match="no store could read it"):
+            team.lap.remote_decisions.comment(*found, units, text, who="ann")
+    assert team.carry() == []

@@ -9,8 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from objstore.disk.fs.reserved_names import AGENTS_NAME, EVENTS_NAME, OPEN_CALL_PREFIX, STORE_NAME
-from objstore.history.edit_queries import edit as edit_view
-from objstore.model.basic_types import EXTERNAL_CONVERSATION, UNKNOWN_AGENT, Action, CommentState, Status
+from objstore.model.basic_types import Action, CommentState, Status
 from objstore.model.status_report import (
     Caution,
     CommitAcceptance,
@@ -29,16 +28,16 @@ from objstore.worktree.mounts import absent_folders, is_absent
 
 # What only the report needs is imported in it: net changes need no more than the external changes.
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection
 
-    from objstore.model.basic_types import DocumentId, Seq
+    from objstore.model.basic_types import DocumentId
     from objstore.model.results import ExternalChange
     from objstore.storage.index.rows import PendingEdit
     from objstore.storage.log.segment_files import Place
     from objstore.storage.store.object_store import Store
     from objstore.storage.transaction.journal import Journal
 
-__all__ = ["external_changes", "report", "running_calls", "unattributed", "unfollowed", "unresolved_markers"]
+__all__ = ["external_changes", "report", "running_calls", "unfollowed", "unresolved_markers"]
 
 _WAIT_SECONDS: Final = 1.0
 """Total seconds to wait for writers after a change was found: one may be about to write or to record that file."""
@@ -76,7 +75,7 @@ def _status_report(journal: Journal, external: tuple[ExternalChange, ...], unrea
         away=counts[Status.AWAY],
         conversations=index.edits.conversation_count(),
         sessions=index.sessions.count(),
-        groups=_groups(journal, pending),
+        groups=_groups(pending),
         turns=tuple(
             PendingTurn(number=turn.number, session=turn.session, client=turn.client, prompt=turn.prompt)
             for turn in turns
@@ -152,27 +151,11 @@ def _comments(journal: Journal) -> dict[str, int]:
     return {word: counts[word] for word in ("open", "sent", "answered") if counts[word]}
 
 
-def unattributed(journal: Journal, pending: Iterable[PendingEdit]) -> set[Seq]:
-    """Return those of some pending edits of which it is not known whose they are.
-
-    The index doesn't have an edit's origin: it says whether what was found outside awaits review as a person's change.
-    """
-    found: set[Seq] = set()
-    for each in pending:
-        if each.owner == UNKNOWN_AGENT or (
-            each.owner == EXTERNAL_CONVERSATION and edit_view(journal, each.seq).is_unattributed
-        ):
-            found.add(each.seq)
-    return found
-
-
-def _groups(journal: Journal, pending: list[PendingEdit]) -> tuple[PendingGroup, ...]:
+def _groups(pending: list[PendingEdit]) -> tuple[PendingGroup, ...]:
     """Return the edits by turn and file, or by owner and file where they are of no turn, the oldest group first."""
     together: dict[tuple[str, str, int, DocumentId], list[PendingEdit]] = {}
-    left_open = unattributed(journal, pending)
     for edit in pending:
-        seq, document, _, conversation, owner, turn, *_ = edit  # of thousands of rows, unpacking is faster than names
-        owner = UNKNOWN_AGENT if seq in left_open else owner
+        _, document, _, conversation, owner, turn, *_ = edit  # of thousands of rows, unpacking is faster than names
         turn = turn if owner == conversation else 0
         together.setdefault((conversation, owner, turn, document), []).append(edit)
     return tuple(_group(edits, owner, turn) for (_, owner, turn, _), edits in together.items())

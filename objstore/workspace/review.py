@@ -89,10 +89,8 @@ class Review(Role):
     @reads
     def pending_counts(self) -> tuple[int, int]:
         """Return how many edits are pending, and how many of them are unattributed; no file is compared."""
-        from objstore.review.status import unattributed
-
         edits = self._store.index.edits
-        return edits.counts()[Status.PENDING], len(unattributed(self._journal, edits.pending_without_session()))
+        return edits.counts()[Status.PENDING], edits.pending_unattributed()
 
     @reads
     def policies(self) -> Policies:

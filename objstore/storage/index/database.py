@@ -57,7 +57,7 @@ SqliteError: TypeAlias = sqlite3.DatabaseError | UnicodeDecodeError
 SQLITE_ERRORS: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What a database that can't be opened raises: SQLite's description of a damaged schema may not be UTF-8."""
 
-SCHEMA_VERSION: Final = 36
+SCHEMA_VERSION: Final = 37
 BUSY_SECONDS: Final = 10
 _POLL_SECONDS: Final = 0.0005
 _PRIMARY: Final = 0xFF
@@ -101,7 +101,7 @@ CREATE TABLE edits (
     call INTEGER, status TEXT, units TEXT, whole INTEGER, reasons BLOB,
     added INTEGER, removed INTEGER, void INTEGER, marks INTEGER,
     time INTEGER, before BLOB, after BLOB, expired INTEGER, turn INTEGER, owner TEXT, session INTEGER, tool TEXT,
-    changes INTEGER, checksum BLOB
+    unattributed INTEGER, changes INTEGER, checksum BLOB
 );
 CREATE INDEX edits_by_document ON edits (document, seq);
 CREATE INDEX edits_by_status ON edits (status, seq, void, expired, changes);
@@ -168,7 +168,7 @@ CREATE TABLE clean_until (edit INTEGER, decision INTEGER, voided INTEGER, folder
 EDIT_COLUMNS: Final = (
     *("seq", "id", "segment", "offset", "document", "conversation", "call", "status", "units", "whole", "reasons"),
     *("added", "removed", "void", "marks", "time", "before", "after", "expired", "turn", "owner", "session", "tool"),
-    "changes",
+    *("unattributed", "changes"),
 )
 """The columns of an edit's row, in order, without its checksum."""
 

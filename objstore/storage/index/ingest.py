@@ -229,6 +229,7 @@ class LogIngest:
             edit.conversation,
             self._session_of_edit(edit),
             edit.tool,
+            int(edit.origin is Origin.UNATTRIBUTED),
             0,
         )
         records = DocumentRecords(edits=edit.seq, last_edit=2 * edit.seq, marked=0 if edit.marks is None else edit.seq)

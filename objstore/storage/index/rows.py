@@ -180,7 +180,7 @@ class PendingEdit(NamedTuple):
     document: DocumentId
     path: bytes  # current path of the document
     conversation: str
-    owner: str  # as that of an EditRow
+    owner: str  # as that of an EditRow; UNKNOWN_AGENT: it is not known whose it is
     turn: int  # 0: none is known
     session: int  # 0: none is known
     added: int  # lines

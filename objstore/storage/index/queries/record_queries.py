@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from objstore.model.basic_types import (
-    EXTERNAL_CONVERSATION,
     GIT_CONVERSATION,
     MAX_INT,
     UNKNOWN_AGENT,
@@ -38,8 +37,11 @@ __all__ = ["EDIT_COLUMNS", "DecisionQueries", "EditQueries", "edit_row"]
 EDIT_COLUMNS: Final = "seq, id, segment, offset, status, units, whole, reasons, expired, owner, marks"
 """The columns of an `EditRow`."""
 
+_OWNER: Final = f"iif(unattributed AND owner = conversation, '{UNKNOWN_AGENT}', owner)"
+"""Whose an edit is: what was found unattributed is so until somebody claims it."""
+
 _PENDING: Final = (
-    "SELECT seq, document, path, conversation, owner, turn, session, added, removed FROM edits "
+    f"SELECT seq, document, path, conversation, {_OWNER}, turn, session, added, removed FROM edits "  # noqa: S608
     "JOIN documents ON documents.id = document WHERE status = 'p' AND NOT void AND NOT expired"
 )
 """The query for the columns of `PendingEdit`, to which conditions can be added."""
@@ -264,10 +266,11 @@ class EditQueries:
         """Return the pending edits, oldest first, without expired ones."""
         return list(map(PendingEdit._make, self._db.execute(f"{_PENDING} ORDER BY seq")))
 
-    def pending_without_session(self) -> list[PendingEdit]:
-        """Return the pending edits that are neither a session's nor claimed by the person, oldest first."""
-        rows = self._db.execute(f"{_PENDING} AND owner IN (?, ?) ORDER BY seq", (EXTERNAL_CONVERSATION, UNKNOWN_AGENT))
-        return list(map(PendingEdit._make, rows))
+    def pending_unattributed(self) -> int:
+        """Return the number of pending edits of which it is not known whose they are."""
+        where = f"status = 'p' AND {_OWNER} = ? AND NOT void AND NOT expired"
+        query = f"SELECT count(*) FROM edits WHERE {where}"  # noqa: S608 - no value is in it
+        return self._db.number(query, UNKNOWN_AGENT)
 
     def pending_documents(self, document: DocumentId | None = None) -> list[DocumentPosition]:
         """Return the documents that have a pending edit which has not expired, ascending, with their positions.

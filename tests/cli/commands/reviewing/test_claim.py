@@ -79,8 +79,11 @@ def test_claimed_for_a_session_is_pending_and_decided_with_it(found: CommandRunn
 
 
 def test_undo_and_redo_of_a_claim_that_changed_no_status(found: CommandRunner) -> None:
+    assert found.done("status", "--short").text.endswith(", 1 unattributed\n")
     found.done("claim", "6", "--session", "1")
+    assert "unattributed" not in found.done("status", "--short").text
     assert found.done("undo").text.splitlines()[0] == "Undid the claim of edit 6."
+    assert found.done("status", "--short").text.endswith(", 1 unattributed\n")
     assert facts(found, 6) == ("pending", "external")
     found.done("redo")
     assert facts(found, 6) == ("pending", "one")

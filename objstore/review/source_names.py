@@ -52,14 +52,16 @@ class SourceNames:
         return self._names(language, entry, path, lambda: text)
 
     def are_same(self, before: Texts, after: Texts) -> bool:
-        """Return whether the sources among these files define, import and use the same names, on whatever lines.
+        """Return whether the same files are there, and the sources among them define, import and use the same names.
 
-        Then what is broken afterwards was so before, and no other source is needed to say that.
+        On whatever lines. Then what is broken afterwards was so before, and no other source is needed to say that.
+        Scripts import other files than sources, too.
         """
-        return all(
+        paths = {*before, *after}
+        return all((before.get(path) is None) is (after.get(path) is None) for path in paths) and all(
             self._is_same(language, path, before.get(path), after.get(path))
             for language in languages()
-            for path in filter(language.is_source, {*before, *after})
+            for path in filter(language.is_source, paths)
         )
 
     def _is_same(self, language: Language, path: str, before: bytes | None, after: bytes | None) -> bool:

@@ -137,6 +137,16 @@ def test_decision_that_changes_no_names_reads_other_sources_only_the_first_time(
     assert index.read_bytes() != first
 
 
+def test_file_that_is_no_source_is_named_if_it_is_taken_from_one_whose_names_stay(runner: CommandRunner) -> None:
+    text = b'import data from "./data.json";\nexport const x = data;\n'
+    runner.write("a.js", text + b"// one\n")
+    runner.done("accept", "1")
+    runner.write("data.json", b"{}\n")
+    runner.write("a.js", text + b"// two\n")
+    said = runner.done("reject", "2", "3", "--dry-run").text
+    assert "takes `data.json` away, which a.js:1 imports" in said
+
+
 def test_json_has_what_a_decision_breaks(two: CommandRunner) -> None:
     (broken,) = two.done("reject", "3", "--dry-run", "--json").json()["broken"]
     assert broken == {

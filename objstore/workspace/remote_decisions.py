@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["Carried", "RemoteDecisions", "RemoteVerdict", "WaitingComment"]
 
 _CONFLICTS: Final = 5
-_MOST_WHY: Final = 4_000
-"""Characters of why a decision was refused: an entry with a longer text than any record has can't be read."""
-
 _DONE: Final = {Action.ACCEPT: "accepted", Action.REJECT: "rejected", Action.RESET: "made pending again"}
 
 
@@ -244,7 +241,7 @@ class RemoteDecisions:
                     decision=number,
                     result=Result(done.result),
                     head=0 if shown_by is None else shown_by.number,
-                    reason=sanitized_text(done.why[:_MOST_WHY]),  # it may name a file, and not in UTF-8
+                    reason=sanitized_text(done.why),  # it may name a file, and not in UTF-8
                     nonce=new_nonce(),
                 )
                 append(bucket, answer, ledger)

@@ -212,7 +212,7 @@ class Remotes:
         self._keep(name, together)
 
     def carrying(self, name: str) -> tuple[int, int] | None:
-        """Return the decision that was being carried out, and the number that one made for it has at least."""
+        """Return the entry that was being carried out, and the number that what is made for it has at least."""
         match self._read(name, "carrying"):
             case {"entry": int(entry), "decision": int(decision)}:
                 return entry, decision
@@ -220,7 +220,7 @@ class Remotes:
                 return None
 
     def note_carrying(self, name: str, noted: tuple[int, int] | None) -> None:
-        """Note, durably, which decision is being carried out (None: it was answered)."""
+        """Note, durably, which entry is being carried out (None: it was answered)."""
         if noted is not None:
             self._write(name, "carrying", {"entry": noted[0], "decision": noted[1]})
             return

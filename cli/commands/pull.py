@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["FETCHED", "PULLING", "pull"]
 
 PULLING = {"bytes": "fetching", **CHECKING}
+"""Progress words of a pull."""
 
 FETCHED = "Interrupted: what was fetched is kept. Run the command again to finish."
-"""Progress words of a pull."""
 
 
 @command("pull")
@@ -41,20 +41,24 @@ def pull(*, name: str, no_carry: bool, dry_run: bool, as_json: bool) -> None:
         with Progress(PULLING, interrupted=FETCHED) as progress:
             found = workspace.remotes.pull(name, dry_run=dry_run, progress=progress.report)
         with workspace.messages.held():  # agents are sent what others said once the person was shown it
-            carried = [] if no_carry or dry_run else _carried(workspace, name)
-            if as_json:
-                write_json(_pulled_shape(each, name, dry_run=dry_run) for each in found)
-                write_json(map(_carried_shape, carried))
-            else:
-                remote = workspace.remotes.get(name)[0]
-                undecided = {
-                    str(each.member.lane): Elsewhere(workspace, remote, each.member).undecided_edits()
-                    for each in found
-                    if each.is_new and not (each.error or dry_run)
-                }
-                write(_rows(found, invocation, name, undecided, dry_run=dry_run, is_alone=not carried))
-                write(map(invocation.screen().line, map(_carried_line, carried)))
-            flush()
+            carried: list[Carried] = []
+            try:
+                if not (no_carry or dry_run):
+                    _carry(workspace, name, carried)
+            finally:  # what was carried out before an error changed files, too
+                if as_json:
+                    write_json(_pulled_shape(each, name, dry_run=dry_run) for each in found)
+                    write_json(map(_carried_shape, carried))
+                else:
+                    remote = workspace.remotes.get(name)[0]
+                    undecided = {
+                        str(each.member.lane): Elsewhere(workspace, remote, each.member).undecided_edits()
+                        for each in found
+                        if each.is_new and not (each.error or dry_run)
+                    }
+                    write(_rows(found, invocation, name, undecided, dry_run=dry_run, is_alone=not carried))
+                    write(map(invocation.screen().line, map(_carried_line, carried)))
+                flush()
     if any(each.error for each in found):
         for each in found:
             if each.error:
@@ -62,15 +66,14 @@ def pull(*, name: str, no_carry: bool, dry_run: bool, as_json: bool) -> None:
         click.get_current_context().exit(1)
 
 
-def _carried(workspace: "Workspace", name: str) -> "list[Carried]":
-    """Carry out what others decided, unless an agent's shell asks for it."""
+def _carry(workspace: "Workspace", name: str, carried: "list[Carried]") -> None:
+    """Carry out what others decided, and add it to `carried`, unless an agent's shell asks for it."""
     from objstore import AgentDecides
 
     try:
-        return workspace.remote_decisions.carry(name)
+        workspace.remote_decisions.carry(name, carried.append)
     except AgentDecides as error:
         click.echo(f"cas: what others decided here was not carried out. {error}", err=True)
-        return []
 
 
 def _pulled_shape(each: "PulledMember", remote: str, *, dry_run: bool) -> "dict[str, Json]":

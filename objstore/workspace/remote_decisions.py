@@ -9,7 +9,7 @@ from objstore.values.fastclass import replace, value
 
 # What only some methods need is imported in them, as in the other roles.
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from objstore.model.basic_types import Status, Unit
     from objstore.model.results import DecisionOutcome
@@ -202,12 +202,13 @@ class RemoteDecisions:
         ledger = settle(self._known.entries(remote.name), remote.lane)
         return len(ledger.open(remote.lane)) + len(ledger.open_comments(remote.lane))
 
-    def carry(self, name: str) -> list[Carried]:
+    def carry(self, name: str, made: Callable[[Carried], object] = lambda _: None) -> list[Carried]:
         """Carry out what others decided on this store, by the rules for a person's own decisions, and answer.
 
         Their comments become comments here.
         Each is made once, even if the process dies in between. One that can't be made now, because of changes that
-        are not recorded for example, waits. Raises AgentDecides, StoreLocked, and what a push raises.
+        are not recorded for example, waits. `made`: called with each at once, as a push that fails afterwards doesn't
+        undo it. Raises AgentDecides, StoreLocked, and what a push raises.
         """
         from objstore.review.calls.open_calls import sanitized_text
         from objstore.upkeep.remote.bucket import open_bucket
@@ -232,6 +233,7 @@ class RemoteDecisions:
                 else:
                     done = self._carry_one(name, number, entry, withdrawn_by=ledger.withdrawn.get(number))
                 carried.append(done)
+                made(done)
                 if done.result == "waiting":
                     continue
                 self._remotes.push_held(remote, bucket)

@@ -162,3 +162,19 @@ def test_comment_waits_until_the_other_store_takes_it_over(lap: CommandRunner, d
     assert [(view["text"], view["hunks"]) for view in listed_now] == [("Why?", ["1:1"]), ("And here?", ["1:2"])]
     assert lap.cas("comment", "desk/", "--reply", "1", "-m", "No").status == 2
     assert lap.cas("comment", "desk/9", "-m", "No").status == 1
+
+
+def test_pull_says_what_it_carried_out_before_a_push_failed(lap: CommandRunner, desk: Path) -> None:
+    there = CommandRunner(desk)
+    (objects,) = desk.with_name("bucket").glob("stores/*/objects")
+    objects.rename(objects.with_name("away"))
+    objects.touch()  # nothing can be put below it
+    failed = there.cas("pull")
+    assert failed.status == 1
+    assert "Carried out: reject of [1:1]" in failed.text
+    assert b"line 3\n" in there.bytes("a.txt")
+    objects.unlink()
+    objects.with_name("away").rename(objects)
+    assert "Carried out: reject of [1:1]" in there.done("pull").text
+    assert "Carried out" not in there.done("pull").text
+    lap.done("pull")

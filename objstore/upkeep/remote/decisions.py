@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from enum import StrEnum
+from operator import lt
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from objstore.model.basic_types import Action, Seq, Status, Unit
@@ -114,7 +115,7 @@ class RemoteComment:
 
     def encode(self) -> bytes:
         """Return the bytes of the entry."""
-        units: list[Value] = [[unit.seq, unit.hunk] for unit in sorted(self.units)]
+        units: list[Value] = [[unit.seq, unit.hunk] for unit in sorted({*self.units})]
         return encode(
             {
                 "kind": "comment",
@@ -363,7 +364,7 @@ def _decision(fields: Fields, lane: Lane, nonce: bytes) -> RemoteDecision:
 
 def _comment(fields: Fields, lane: Lane, nonce: bytes) -> RemoteComment:
     units, who, text = tuple(map(_named_unit, fields.items("units"))), _who(fields), fields.text("text")
-    if not units or not text:
+    if not units or not text or not all(map(lt, units, units[1:])):  # no record has them in another order
         raise RecordInvalid("it is no comment on units")
     return RemoteComment(lane=lane, units=units, who=who, text=text, nonce=nonce)
 

@@ -17,6 +17,7 @@ import pytest
 from obstore.store import MemoryStore
 
 from objstore import Action, RemoteDecided, RemoteFailed, RemoteRefused, Seq, Status, Unit
+from objstore.model.canonical_msgpack import decode, encode
 from objstore.upkeep.remote.bucket import Bucket, Listed, ObjectBucket
 from objstore.upkeep.remote.decisions import (
     Answer,
@@ -388,6 +389,16 @@ def test_entry_that_is_none_decides_nothing_and_stops_nobody(content: bytes) -> 
     bucket.put_new(numbered(LOG, 1), content)
     run_it = deciding("store 0", Action.REJECT, FIRST)
     assert run_it(bucket) == 2
+
+
+def test_comment_has_each_unit_once_and_in_order() -> None:
+    comment = RemoteComment(lane=DESK, units=(SECOND, FIRST, FIRST), who="ann", text="Why?", nonce=bytes(32))
+    read = decoded(comment.encode())
+    assert isinstance(read, RemoteComment)
+    assert read.units == (FIRST, SECOND)
+    fields = decode(comment.encode())
+    for units in ([[1, 2], [1, 1]], [[1, 1], [1, 1]], []):
+        assert decoded(encode({**fields, "units": units})) is None
 
 
 def test_entry_with_the_highest_number_is_said_and_not_passed() -> None:

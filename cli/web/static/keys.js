@@ -50,18 +50,24 @@ let is_pumping = false;
 const TYPING = 1000;
 /** When a key of a text came last for which no dialog opened: the keys that follow it are no decisions. */
 let typed = -Infinity;
+/** The field into which the last key was typed. @type {Element | null} */
+let field = null;
 
 /** Handle keys, unless the focus is in a field or a dialog is open. */
 export function listenToKeys() {
   document.addEventListener("pointerdown", () => {
+    field = null;
     typed = -Infinity;
   });
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || state.sheet) return;
     if (event.target instanceof HTMLElement && event.target.closest(FIELDS)) {
       if (event.key === "Escape") event.target.blur();
+      field = event.key === "Escape" || event.key === "Enter" ? null : event.target;
       return;
     }
+    if (field && !field.isConnected) typed = event.timeStamp; // the field went while the person typed
+    field = null;
     if (!state.has_keys && event.key !== "Escape") return;
     if (event.timeStamp - typed < TYPING && event.key !== "Escape") {
       typed = event.timeStamp;

@@ -1,6 +1,7 @@
 """What a picky reviewer does: types ahead, goes back and forth, resizes, uses two tabs; and files with odd names."""
 
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -8,7 +9,7 @@ from typing import Final
 import pytest
 
 from tests.cli.web.browser.conftest import Opener
-from tests.support.command_runner import cas
+from tests.support.command_runner import PROGRAM, cas, environment
 from tests.support.hooked_agents import ClaudeCode
 from tests.support.review_browser import ReviewPage, expect, needs_browser
 from tests.support.review_project import done
@@ -359,6 +360,35 @@ def test_an_answer_that_is_being_typed_stays_text_while_the_thread_and_the_file_
     expect(answer).to_be_focused()
     expect(review.page.get_by_role("dialog")).to_have_count(0)
     assert review.server.queue()["decided"] == 0
+
+
+TYPING_ON: Final = """
+() => new Promise((resolve) => {
+  const field = document.activeElement;
+  let left = 30;
+  const timer = setInterval(() => {
+    document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "a", bubbles: true }));
+    if (field.isConnected || (left -= 1)) return;
+    clearInterval(timer);
+    resolve();
+  }, 50);
+})
+"""
+
+
+def test_an_answer_whose_file_is_left_while_it_is_typed_decides_nothing(review: ReviewPage, project: Path) -> None:
+    review.file("README.md")
+    review.press("c")
+    review.sheet.get_by_role("textbox").fill("Why?")
+    review.sheet.get_by_role("button", name="Comment").click()
+    expect(review.sheet).to_have_count(0)
+    review.page.get_by_role("textbox", name="Answer to comment 1").click()
+    changes = len(review.server.file("README.md")["all"])
+    with subprocess.Popen([*PROGRAM, "accept", "README.md"], cwd=project, env=environment({})):
+        review.page.evaluate(TYPING_ON)
+    expect(review.head_of("README.md")).to_have_count(0)
+    review.settle()
+    expect(review.progress).to_have_text(f"{changes} of 14 changes decided")
 
 
 def test_a_phone_decides_by_its_bar_and_its_menu(review: ReviewPage) -> None:

@@ -15,6 +15,8 @@ from cli.web.kept import Kept
 from objstore import ChangeKind, DocumentId, NetChange, diff_lines, split_lines, value
 
 if TYPE_CHECKING:
+    from cli.screen.syntax import Mark
+    from cli.web.diff_rows.syntax_marks import SyntaxMarks
     from objstore import NetFile
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "compared_rows",
     "is_whitespace_only",
     "line_row",
+    "rows_syntax",
     "shown_line",
     "utf16",
 ]
@@ -38,8 +41,13 @@ CONTEXT: Final = 3
 MOST_CHARACTERS: Final = 2_000
 """Most characters of a line that are sent."""
 
+_WHOLE: Final = 100_000
+"""Most bytes of a text that is highlighted as a whole, so that strings of several lines are recognized."""
+
 _BUDGET: Final = 3_000_000
 """Most pairs of characters that are compared for one page of rows: some 0.4 s."""
+
+_Marks: TypeAlias = list[tuple[int, int, str]]
 
 Paired: TypeAlias = list[tuple[int, int, Emphasis]]
 """Pairs of lines, by their places in two texts, with the words in which they differ."""
@@ -231,6 +239,21 @@ def compared_rows(before: bytes, after: bytes, context: int = CONTEXT) -> DiffRo
     return DiffRows(Texts(before=before, after=after, changes=changes), context)
 
 
+def rows_syntax(marks: "SyntaxMarks", file: "NetFile", rows: DiffRows, first: int, count: int) -> list[list[object]]:
+    """Return for each row the marks of its line, in UTF-16 units; [] if no row has any."""
+    places = rows.texts(first, count)
+    sides = {}
+    for is_new, path, lines in ((False, file.path_before, rows.old), (True, file.path, rows.new)):
+        wanted = [line for side, line in places if side is is_new and line >= 0]
+        sides[is_new] = _of_lines(marks, path, lines, wanted)
+    found: list[list[object]] = []
+    for is_new, line in places:
+        own = sides[is_new].get(line, ("", []))
+        spans = utf16(own[0], [(start, end) for start, end, _ in own[1]])
+        found.append([[*span, kind] for span, (_, _, kind) in zip(spans, own[1], strict=True)])
+    return found if any(found) else []
+
+
 def line_row(sign: str, line: bytes, *, old: int = -1, new: int = -1, most: int = MOST_CHARACTERS) -> Row:
     """Return the row of a line. `old`, `new`: its zero-based numbers in both texts; -1: it is not in that text.
 
@@ -267,6 +290,30 @@ def utf16(text: str, spans: Sequence[tuple[int, int]]) -> list[list[int]]:
         return [[start, end] for start, end in spans]
     units = [0, *accumulate(1 + (character > "\uffff") for character in text)]
     return [[units[start], units[end]] for start, end in spans]
+
+
+def _of_lines(marks: "SyntaxMarks", path: str, lines: list[bytes], wanted: list[int]) -> dict[int, tuple[str, _Marks]]:
+    """Return the text and the marks of the wanted lines of a text."""
+    if not wanted:
+        return {}
+    # Of a long text only the shown lines are highlighted: marks may then be wrong where a string began above them.
+    is_whole = sum(map(len, lines)) <= _WHOLE
+    start = 0 if is_whole else min(wanted)
+    end = len(lines) if is_whole else max(wanted) + 1
+    shown = [shown_line(line)[0] for line in lines[start:end]]
+    found = marks.of(path, shown)
+    return {line: (shown[line - start], _joined(found[line - start])) for line in wanted if found}
+
+
+def _joined(marks: "Sequence[Mark]") -> _Marks:
+    """Return marks with adjacent ones of one kind joined: the lexer gives a string and its quotes as several."""
+    found: _Marks = []
+    for start, end, kind in marks:
+        if found and found[-1][1:] == (start, kind):
+            found[-1] = (found[-1][0], end, kind)
+        else:
+            found.append((start, end, kind))
+    return found
 
 
 def _place(change: NetChange) -> tuple[int, int]:

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.routing import Route
 
 from cli.web.decisions.outcomes import outcome_of
-from cli.web.diff_rows.net_rows import CONTEXT, shown_line
-from cli.web.diff_rows.syntax_marks import rows_syntax
+from cli.web.diff_rows.net_rows import CONTEXT, rows_syntax, shown_line
 from cli.web.endpoints import Json, get, post
 from cli.web.request_fields import BadRequest, Fields, NotThere
 from cli.web.server_state import ServerState

@@ -16,6 +16,7 @@ from objstore.disk.fs.nofollow import open_store_folder, read_store_file
 from objstore.disk.fs.reserved_names import STORE_NAME
 from objstore.disk.fs.writer_lock import WriterLock
 from objstore.model.canonical_msgpack import Fields, decode, encode
+from objstore.model.ids import HASH_SIZE, blob_id
 from objstore.upkeep.remote.heads import MAX_LABEL, Seen
 from objstore.upkeep.remote.keys import Lane, is_lane
 from objstore.values.errors import RecordInvalid
@@ -34,7 +35,7 @@ PUSH_CHOICES: Final = ("never", "stop")
 
 _FOLDER: Final = "remotes"
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
-_KEPT: Final = re.compile(r"[0-9]{1,18}(-[0-9]{1,18})?")
+_KEPT: Final = re.compile(r"[0-9]{1,18}-[0-9]{1,18}")
 _KEPT_TOGETHER: Final = 8 << 20
 """Bytes of entries that a file has at most, unless one alone has more."""
 
@@ -186,10 +187,9 @@ class Remotes:
         From a file on that is damaged, there are none: they are read from the bucket again.
         """
         found: list[tuple[int, bytes]] = []
-        for number, each in self._kept(name):
-            content = read_store_file(self.folder(name, "log", each))
+        for _, each in self._kept(name):
             try:
-                found += [(number, content)] if each.isdigit() else _kept_together(content)
+                found += _unpacked(read_store_file(self.folder(name, "log", each)))
             except RecordInvalid:
                 break
         return found
@@ -275,12 +275,10 @@ class Remotes:
         return sorted((int(each.partition("-")[0]), each) for each in names)
 
     def _keep(self, name: str, entries: Sequence[tuple[int, bytes]]) -> None:
-        first, last = entries[0][0], entries[-1][0]
-        file, content = str(first), entries[0][1]
-        if first != last:
-            file, content = f"{first}-{last}", encode({"entries": [[number, encoded] for number, encoded in entries]})
+        body = encode({"entries": [[number, encoded] for number, encoded in entries]})
         with suppress(FileExistsError):
-            self._disk.create(self.folder(name, "log", file), content)
+            path = self.folder(name, "log", f"{entries[0][0]}-{entries[-1][0]}")
+            self._disk.create(path, blob_id(body) + body)
 
     def _make(self, folder: str) -> None:
         if not os.path.isdir(folder):
@@ -313,10 +311,13 @@ class Remotes:
         self._disk.sync_directory(folder)
 
 
-def _kept_together(content: bytes) -> list[tuple[int, bytes]]:
-    """Return the entries in a file of several. Raises RecordInvalid."""
+def _unpacked(content: bytes) -> list[tuple[int, bytes]]:
+    """Return the entries in a file of the log. Raises RecordInvalid if it is damaged."""
     found: list[tuple[int, bytes]] = []
-    for each in Fields(decode(content)).items("entries"):
+    body = content[HASH_SIZE:]
+    if content[:HASH_SIZE] != blob_id(body):
+        raise RecordInvalid("it is not what was written")
+    for each in Fields(decode(body)).items("entries"):
         match each:
             case [int(number), bytes(encoded)] if type(number) is int:
                 found.append((number, encoded))

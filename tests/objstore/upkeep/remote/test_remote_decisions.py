@@ -325,6 +325,20 @@ def test_entries_that_are_read_together_are_kept_in_one_file_and_read_again_if_i
     assert [path.name for path in log.iterdir()] == ["1-4"]
 
 
+def test_entry_that_a_flipped_bit_turned_into_another_is_read_again(team: Team) -> None:
+    here = team.folder / "desk" / "a.txt"
+    here.write_bytes(CHANGED + b"11\n")  # so that the decision waits
+    team.decides(Action.REJECT, SECOND)
+    assert [each.result for each in team.carry()] == ["waiting"]
+    (kept,) = (team.folder / "desk/.cas/remotes/team/log").iterdir()
+    content = kept.read_bytes()
+    kept.write_bytes(content.replace(b"\x93\x01\x02", b"\x93\x01\x01"))
+    assert kept.read_bytes() != content
+    here.write_bytes(CHANGED)
+    assert [each.units for each in team.carry()] == [(SECOND,)]
+    assert team.text == HALF
+
+
 # ---- taken back, and comments
 
 

@@ -17,7 +17,7 @@ import pytest
 from obstore.store import MemoryStore
 
 from objstore import Action, RemoteDecided, RemoteFailed, RemoteRefused, Seq, Status, Unit
-from objstore.model.canonical_msgpack import decode, encode
+from objstore.model.canonical_msgpack import Value, decode, encode
 from objstore.upkeep.remote.bucket import Bucket, Listed, ObjectBucket
 from objstore.upkeep.remote.decisions import (
     Answer,
@@ -397,7 +397,8 @@ def test_comment_has_each_unit_once_and_in_order() -> None:
     assert isinstance(read, RemoteComment)
     assert read.units == (FIRST, SECOND)
     fields = decode(comment.encode())
-    for units in ([[1, 2], [1, 1]], [[1, 1], [1, 1]], []):
+    wrong: list[list[Value]] = [[[1, 2], [1, 1]], [[1, 1], [1, 1]], []]
+    for units in wrong:
         assert decoded(encode({**fields, "units": units})) is None
 
 

@@ -1,17 +1,18 @@
 """The command `cas comment`."""
 
 import re
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from cli.app.invocation import Invocation, Number, command, json_option, recorded_text, reviewer
-from cli.screen.terminal import Screen, can_ask, shown_name, write, write_json
+from cli.screen.terminal import Screen, can_ask, shown_name, visible, write, write_json
 from cli.search.candidates import named, takes_turns
 from cli.selection.selectors import edits_named, is_edit_or_hunk, is_on_disk, path_named, was_recorded
 from cli.selection.turn_selection import TurnSelection
-from objstore import MAX_INT, FileChanged, NoSuchName, Unit
+from objstore import MAX_INT, CasError, FileChanged, NoSuchName, Unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,6 +25,8 @@ __all__ = ["comment", "comment_numbers", "write_comments"]
 _LINES: Final = re.compile(r"(?P<path>.+):(?P<first>[1-9][0-9]{0,8})(-(?P<last>[1-9][0-9]{0,8}))?", re.DOTALL)
 
 _BELOW: Final = "# Write the comment above this line; an empty one is not recorded. It is on: "
+
+_TYPED: Final = f"{__name__}.typed"
 
 comment_numbers = Number(1, MAX_INT)
 
@@ -69,9 +72,10 @@ def comment(
     if invocation.other is not None:
         if reply or resolve or reopen:
             raise click.UsageError("--reply, --resolve and --reopen take comments of this store, and no other.")
-        _on_other(invocation, invocation.other, target, by, text, as_json=as_json)
+        with _showing_typed():
+            _on_other(invocation, invocation.other, target, by, text, everything=everything, as_json=as_json)
         return
-    with invocation.reviewed_workspace() as workspace:
+    with _showing_typed(), invocation.reviewed_workspace() as workspace:
         who = reviewer()
         if target:
             found = [_added(workspace, target, text, who)]
@@ -93,14 +97,24 @@ def comment(
 
 
 def _on_other(
-    invocation: Invocation, other: "tuple[Remote, Member]", target: str, by: TurnSelection, text: str, *, as_json: bool
+    invocation: Invocation,
+    other: "tuple[Remote, Member]",
+    target: str,
+    by: TurnSelection,
+    text: str,
+    *,
+    everything: bool,
+    as_json: bool,
 ) -> None:
-    """Comment on what another store has, by the log of the bucket; without a target, list its comments."""
+    """Comment on what another store has, by the log of the bucket; without a target, list its comments.
+
+    `everything`: resolved ones too.
+    """
     remote, member = other
     screen = invocation.screen()
     if not (target or by.is_given):
         with invocation.workspace() as mirror:
-            views = [view for view in mirror.comments.all() if not view.is_resolved]
+            views = [view for view in mirror.comments.all() if everything or not view.is_resolved]
             write_comments(mirror, views, screen, as_json=as_json)
         with invocation.own_workspace() as own:
             waiting = own.remote_decisions.comments(remote, member)
@@ -197,8 +211,22 @@ def _typed(target: str) -> str:
     if not text:
         raise click.ClickException("Nothing was written, so no comment was recorded.")
     context = click.get_current_context()
+    context.meta[_TYPED] = text
     option = next(param for param in context.command.params if param.name == "text")
     return recorded_text(context, option, text)
+
+
+@contextmanager
+def _showing_typed() -> Iterator[None]:
+    """If a comment can't be recorded, show what was typed in the editor: it is nowhere else."""
+    try:
+        yield
+    except (CasError, OSError, click.ClickException, KeyboardInterrupt):
+        typed = click.get_current_context().meta.get(_TYPED)
+        if typed:
+            lines = [f"    {visible(line)}" for line in typed.splitlines()]
+            click.echo("\n".join(["What you typed:", *lines]), err=True)
+        raise
 
 
 def write_comments(workspace: "Workspace", views: "Iterable[CommentView]", screen: Screen, *, as_json: bool) -> None:

@@ -8,7 +8,7 @@ from cli.app.invocation import reviewer
 from objstore import Action, Seq, Status, Unit, Workspace
 from objstore.upkeep.remote.bucket import open_bucket
 from objstore.upkeep.remote.decisions import RemoteDecision, append, new_nonce, settle
-from tests.support.command_runner import CommandRunner
+from tests.support.command_runner import CommandRunner, on_terminal
 from tests.support.crash_scenarios import write
 from tests.support.faulty_disk import UnsyncedDisk
 from tests.support.shared_stores import carried, pull, pushed_desk
@@ -178,3 +178,24 @@ def test_pull_says_what_it_carried_out_before_a_push_failed(lap: CommandRunner, 
     assert "Carried out: reject of [1:1]" in there.done("pull").text
     assert "Carried out" not in there.done("pull").text
     lap.done("pull")
+
+
+def test_resolved_comments_of_another_store_are_listed_on_demand(lap: CommandRunner, desk: Path) -> None:
+    there = CommandRunner(desk)
+    there.done("comment", "1:1", "-m", "Done?")
+    there.done("comment", "--resolve", "1")
+    there.done("push")
+    lap.done("pull")
+    assert lap.done("comment", "desk/").text == ""
+    assert "Done?" in lap.done("comment", "desk/", "--all").text
+
+
+def test_comment_from_an_editor_that_cannot_be_sent_is_shown(lap: CommandRunner, desk: Path, tmp_path: Path) -> None:
+    editor, bucket = tmp_path / "editor", desk.with_name("bucket")
+    editor.write_text('#!/bin/sh\n{ printf "one\\n\\033two\\n"; cat "$1"; } > "$1.new" && mv "$1.new" "$1"\n')
+    editor.chmod(0o755)
+    bucket.rename(desk.with_name("away"))
+    bucket.write_bytes(b"")
+    status, said = on_terminal(["comment", "desk/1:1"], folder=lap.folder, settings={"VISUAL": str(editor)})
+    assert status == 1
+    assert "What you typed:\n    one\n    \\x1btwo\n" in said

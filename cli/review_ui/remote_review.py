@@ -86,11 +86,8 @@ class RemoteReview(Review):
         self._steps.append(Step(units=tuple(units), decision=0, verdicts=outcome.verdicts, changes=changes))
 
     def _statuses(self, units: Iterable[Unit]) -> dict[Unit, Status]:
-        found = super()._statuses(units)
-        return found | {unit: status for step in self._steps for unit, status in step.verdicts if unit in found}
-
-    def _status(self, unit: Unit) -> Status:
-        return self._elsewhere.decided().get(unit) or super()._status(unit)
+        found, decided = super()._statuses(units), self._elsewhere.decided()
+        return {unit: decided.get(unit, status) for unit, status in found.items()}
 
     def _tell_what_is_sent(self) -> None:
         """Say nothing: the agents there read the reasons once a decision is carried out."""

@@ -281,7 +281,8 @@ class Review(ReviewDialogue):
         return Same.STAY
 
     def _decided_elsewhere(self, shown: Stop) -> str:
-        gone = [unit for unit in shown.units if self._status(unit) is not Status.PENDING]
+        statuses = self._statuses(shown.units)
+        gone = [unit for unit in shown.units if statuses.get(unit) is not Status.PENDING]
         was = "was" if len(gone) == 1 else "were"
         return f"{shown_units(gone).capitalize()} {was} decided elsewhere meanwhile." if gone else ""
 
@@ -527,11 +528,6 @@ class Review(ReviewDialogue):
         self._rest = begun.rest
         if begun.rest:
             self._say(f"... and {counted(len(begun.rest), 'more line')}: Space shows more.")
-
-    # ---- inside
-
-    def _status(self, unit: Unit) -> Status:
-        return self._workspace.history.statuses([unit])[unit]
 
 
 def _is(number: int) -> str:

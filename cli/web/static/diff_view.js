@@ -245,23 +245,20 @@ export class DiffView {
   /** Draw the comments on a change below the lines that they are about. @param {number} index */
   placeThreads(index) {
     const change = this.file?.all[index];
-    const parts = this.changes.get(index);
-    if (!change || !parts || !this.acts) return;
+    const { acts } = this, parts = this.changes.get(index);
+    if (!change || !parts || !acts) return;
     const comments = [...change.waiting, ...change.comments], said = JSON.stringify(comments);
     if (this.threads.get(index) === said || (!comments.length && !this.threads.has(index))) return;
-    const acts = this.acts;
     keepingAnswer(this.body, () => {
       for (const part of parts) for (const old of part.querySelectorAll(".thread")) old.remove();
-      let is_whole = true;
+      this.threads.set(index, said);
       for (const comment of comments) {
-        const line = Math.min(lastLine(comment), change.new_start + change.new_count);
         let row = change.row + change.rows - 1;
-        while (row >= change.row && this.data.get(row)?.n !== line) row -= 1;
+        while (row >= change.row && this.data.get(row)?.n !== lastLine(comment, change)) row -= 1;
         const above = row >= change.row ? this.drawn.get(row) : parts[0].querySelector(":scope > .change-head");
         if (above) above.after(threadElement(comment, acts));
-        else is_whole = false;
+        else this.threads.set(index, ""); // its row is still to be drawn
       }
-      if (is_whole) this.threads.set(index, said);
     });
   }
 

@@ -1,6 +1,6 @@
 // A comment with its answers, between the lines that it is about.
 
-/** @import {Answer, Comment, Waiting} from "./types.d.ts" */
+/** @import {Answer, Change, Comment, Waiting} from "./types.d.ts" */
 /** @import {HeadActs} from "./change_head.js" */
 import { button, element } from "./elements.js";
 import { clockOrDay } from "./words.js";
@@ -26,21 +26,21 @@ function article(who, text, state) {
 /** Draw threads again; the answer that is being typed goes on in its new field. @param {HTMLElement} body @param {() => void} draw @returns {boolean} whether one is */
 export function keepingAnswer(body, draw) {
   const { activeElement: old } = document;
-  const name = old instanceof HTMLInputElement && body.contains(old) ? old.name : "";
-  const [start, end] = name && old instanceof HTMLInputElement ? [old.selectionStart, old.selectionEnd] : [0, 0];
+  const is_typing = old instanceof HTMLInputElement && body.contains(old);
+  const typed = is_typing ? { name: old.name, start: old.selectionStart, end: old.selectionEnd } : null;
   draw();
-  const field = name ? body.querySelector(`input[name="${name}"]`) : null;
-  if (!(field instanceof HTMLInputElement)) return false;
+  const field = typed && body.querySelector(`input[name="${typed.name}"]`);
+  if (!typed || !(field instanceof HTMLInputElement)) return false;
   if (field !== document.activeElement) {
     field.focus({ preventScroll: true });
-    field.setSelectionRange(start, end);
+    field.setSelectionRange(typed.start, typed.end);
   }
   return true;
 }
 
-/** Return the number of the last line that a comment is on, from 1; 0: it is on none. @param {Comment | Waiting} comment */
-export function lastLine(comment) {
-  return "line" in comment ? (comment.line ?? 0) + (comment.line_count ?? 0) : 0;
+/** Return the number of the last line that a comment on a change is on, from 1; 0: it is on none. @param {Comment | Waiting} comment @param {Change} change */
+export function lastLine(comment, { new_start, new_count }) {
+  return "line" in comment ? Math.min((comment.line ?? 0) + (comment.line_count ?? 0), new_start + new_count) : 0;
 }
 
 /** @param {Answer} comment @param {string} state */

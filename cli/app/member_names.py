@@ -101,7 +101,7 @@ def refusal(ctx: click.Context, member: "Member") -> click.UsageError:
     """Return the refusal of a command that only the store with the files can do."""
     return click.UsageError(
         f"`{ctx.command_path}` takes nothing of another store: the files of {member.name} are elsewhere. "
-        "Run it there, or in a copy that `cas clone` makes.",
+        f"Run it there, or in a copy that `cas clone` makes. A file here is named `./{member.name}/...`.",
         ctx,
     )
 

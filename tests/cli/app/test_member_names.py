@@ -217,6 +217,20 @@ def test_file_in_a_folder_of_that_name_is_a_file(lap: CommandRunner) -> None:
     assert "+one" in lap.done("show", "desk/1").text
 
 
+def test_file_whose_folder_of_that_name_is_gone_is_restored_by_the_name_that_the_refusal_gives(
+    lap: CommandRunner,
+) -> None:
+    lap.write("desk/a.txt", b"mine\n")
+    (first,) = lap.done("log", "./desk/a.txt", "--json").lines()
+    (lap.folder / "desk/a.txt").unlink()
+    (lap.folder / "desk").rmdir()
+    lap.done("record")
+    refused = lap.cas("restore", f"desk/a.txt@{first['seq']}")
+    assert (refused.status, "A file here is named `./desk/...`." in refused.said) == (2, True)
+    lap.done("restore", f"./desk/a.txt@{first['seq']}")
+    assert lap.bytes("desk/a.txt") == b"mine\n"
+
+
 def test_store_that_calls_itself_as_the_remote_does_not_take_the_place_of_another(
     lap: CommandRunner, tmp_path: Path
 ) -> None:

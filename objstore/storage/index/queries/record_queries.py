@@ -41,7 +41,7 @@ _OWNER: Final = f"iif(unattributed AND owner = conversation, '{UNKNOWN_AGENT}', 
 """Whose an edit is: what was found unattributed is so until somebody claims it."""
 
 _PENDING: Final = (
-    f"SELECT seq, document, path, conversation, {_OWNER}, turn, session, added, removed FROM edits "  # noqa: S608
+    f"SELECT seq, document, path, conversation, {_OWNER}, turn, session, added, removed FROM edits "  # noqa: S608 - this module's own names
     "JOIN documents ON documents.id = document WHERE status = 'p' AND NOT void AND NOT expired"
 )
 """The query for the columns of `PendingEdit`, to which conditions can be added."""

@@ -89,10 +89,16 @@ def undecided(server: ReviewServer) -> list[str]:
     return [change["key"] for file in files for change in server.get("/api/file", document=file["document"])["all"]]
 
 
-@pytest.fixture(scope="package")
-def idle_pages() -> "list[Page]":
-    """Return the pages that no test uses; a page that is used again shows a document in a third of the time."""
-    return []
+@pytest.fixture(scope="module")
+def idle_pages() -> "Iterator[list[Page]]":
+    """Return the pages that no test uses; a page that is used again shows a document in a third of the time.
+
+    Those of another module are not used: scripts that its tests have added run in each document that a page shows.
+    """
+    pages: list[Page] = []
+    yield pages
+    for page in pages:
+        page.context.close()
 
 
 @pytest.fixture

@@ -412,6 +412,7 @@ if TYPE_CHECKING:
         file_remarks as file_remarks,
         given_words as given_words,
         outcome_words as outcome_words,
+        question_words as question_words,
         refusal as refusal,
         shown_units as shown_units,
     )
@@ -598,6 +599,7 @@ _HOMES: Final = {
         "file_remarks",
         "given_words",
         "outcome_words",
+        "question_words",
         "refusal",
         "shown_units",
     ),

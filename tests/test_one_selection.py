@@ -143,18 +143,37 @@ def edits_in(names: Iterable[str]) -> set[int]:
 
 
 def on_page(root: Path, action: str, **names: object) -> dict[str, Any]:
-    """Return what the page decides, with all changes on the screen, and what it asked before, in `accepted`."""
+    """Return what the page decides, with all changes on the screen, and what it asked before.
+
+    That is in `accepted`, and all that it listed, each unit with its status, in `listed`. Every question is agreed to.
+    """
+    listed: dict[str, str] = {}
+    accepted: set[str] = set()
     with review_server(root) as server:
         screen = _screen(server)
         found: dict[str, Any] = server.decide(action, on_screen=screen, **names)
         if found["outcome"] == "unshown":  # hunks without a net effect are in no change
             screen |= dict.fromkeys(found["hunks"], ALL_ROWS)
             found = server.decide(action, on_screen=screen, **names)
-        asked = found
-        if found["outcome"] == "confirm":
+        while found["outcome"] == "confirm":
+            listed |= {each["name"]: each["status"] for each in found["listed"]}
+            accepted.update(found["accepted"])
             found = server.decide(action, on_screen=screen, ticket=found["ticket"], **names)
     outcome = OUTCOMES.get(found["outcome"], found["outcome"])
-    return {**found, "outcome": outcome, "accepted": asked.get("accepted", [])}
+    return {**found, "outcome": outcome, "accepted": sorted(accepted), "listed": listed}
+
+
+def require_listed(shown: dict[str, Any], said: dict[str, Any], before: dict[str, str]) -> None:
+    """Check that the page listed before a decision all that goes along by the command, with its statuses."""
+    if said["outcome"] != "decided":
+        return
+    changed = {change["name"]: change for change in said["changed"]}
+    along = {name for name, change in changed.items() if change["cascaded"] and name in before}
+    taken = {name for name in changed if before.get(name) == "accepted" and changed[name]["status"] == "rejected"}
+    assert set(said["taken_back"]) == taken
+    assert along | taken <= set(shown["listed"])
+    assert shown["listed"] == {name: before[name] for name in shown["listed"]}
+    assert set(shown["accepted"]) == taken
 
 
 def _screen(server: ReviewServer) -> dict[str, Any]:
@@ -218,9 +237,8 @@ def test_a_group_is_the_same_from_the_command_line_and_on_the_page(tmp_path: Pat
         if said["outcome"] == "conflict":
             assert (shown["accept_first"], shown["reject_first"]) == (said["accept_first"], said["reject_first"])
         if said["outcome"] == "decided":
-            cascaded = {change["name"] for change in said["changed"] if change["cascaded"]}
             assert {name: shown[name] for name in SAME} == {name: said[name] for name in SAME}
-            assert sorted(shown["accepted"]) == sorted(set(said["taken_back"]) - cascaded)
+        require_listed(shown, said, state(root)[0])
         if "turn" in names and _is_pending(root, turn):
             typed = by_keys(by_terminal, f"t{KEY[action]}", *words)
             assert typed["outcome"] == said["outcome"], (seed, action, words, typed)
@@ -251,6 +269,7 @@ def test_a_file_is_the_same_from_the_command_line_by_key_and_on_the_page(tmp_pat
         assert (shown["outcome"], typed["outcome"]) == (said["outcome"], said["outcome"]), (seed, action, path, typed)
         assert state(by_button) == state(by_words), (seed, action, path)
         assert state(by_terminal) == state(by_words), (seed, action, path, typed)
+        require_listed(shown, said, state(root)[0])
 
 
 @pytest.mark.parametrize("seed", [6, 7, 9, 10, 13] if WHOLE else [7])
@@ -279,9 +298,50 @@ def test_a_change_is_the_same_everywhere(tmp_path: Path, seed: int) -> None:
     assert state(by_button) == state(by_window), (seed, action, path, change.units)
     assert shown["outcome"] == said["outcome"], (seed, action, path, change.units, said)
     assert state(by_button) == state(by_words), (seed, action, path, change.units)
+    require_listed(shown, said, state(root)[0])
     typed = by_keys(by_terminal, KEY[action], f"{path}:{change.line_after}")
     assert state(by_terminal) == state(by_words), (seed, action, path, change.units, typed)
     assert typed["outcome"] == said["outcome"]
+
+
+@pytest.mark.parametrize("by", ["hunk", "change", "file", "turn", "all"])
+def test_what_goes_along_is_listed_before_whatever_the_decision_is_on(tmp_path: Path, by: str) -> None:
+    root = tmp_path / "made"
+    root.mkdir()
+    made(root, 0)
+    lines = [f"{at}\n" for at in range(10)]
+    turn = TurnInfo(session="session 9", began=9_000_000, prompt="?")
+    with Workspace.open(str(root)) as workspace:
+        workspace.decide_through(Surface.SCRIPT)
+        for text in (lines, [*lines[:2], "two\n", *lines[3:]]):
+            with workspace.call(CallInfo(tool="tool", conversation="conv 9", turn=turn)) as call:
+                call.write("amended", "".join(text).encode())
+                call.commit()
+            if text is lines:
+                workspace.decide(Action.ACCEPT, [Unit(workspace.history.edits()[-1].seq, 0)])
+        seq = workspace.history.edits()[-1].seq
+    new = tmp_path / "new"
+    new.write_text("".join([*lines[:2], "zwei\n", *lines[3:8], "acht\n", lines[9]]))
+    assert cas("amend", str(seq), "--from", str(new), folder=root).status == 0
+    with Workspace.open(str(root)) as workspace:
+        change = next(file for file in workspace.review.changes() if file.path == "amended").changes[0]
+        number = max(turn.number for turn in workspace.sessions.turns())
+    named: dict[str, tuple[list[str], dict[str, Any]]] = {
+        "hunk": ([f"{seq}:1"], {"units": {f"{seq}:1": "pending"}}),
+        "change": ([f"amended:{change.line_after}"], {"keys": [change.key.hex()]}),
+        "file": (["amended"], {"path": "amended"}),
+        "turn": (["--turn", str(number)], {"turn": number}),
+        "all": (["--all"], {"all": True}),
+    }
+    words, names = named[by]
+    by_words, by_button = copies(root, "words", "button")
+    said, shown = by_command(by_words, "reject", *words), on_page(by_button, "reject", **names)
+    assert shown["outcome"] == said["outcome"], (said, shown)
+    assert state(by_button) == state(by_words)
+    require_listed(shown, said, state(root)[0])
+    assert by == "all" or said["outcome"] == "decided"
+    if said["outcome"] == "decided":
+        assert {f"{seq + 1}:1", f"{seq + 1}:2"} <= set(shown["accepted"])
 
 
 @pytest.mark.parametrize("seed", range(20, 26 if WHOLE else 21))
@@ -302,6 +362,7 @@ def test_a_hunk_is_the_same_from_the_command_line_by_keys_and_on_the_page(tmp_pa
         shown = on_page(by_button, doing, units={str(unit): status.value})
         assert shown["outcome"] == said["outcome"], (seed, action, unit, said, shown)
         assert state(by_button) == state(by_words), (seed, action, unit)
+        require_listed(shown, said, state(root)[0])
         if said["outcome"] == "conflict":
             assert (shown["accept_first"], shown["reject_first"]) == (said["accept_first"], said["reject_first"])
     lines = [(path, change) for path, change in changes if change.inserted and change.kind is ChangeKind.LINES]

@@ -67,7 +67,7 @@ class Ticket:
 
     refused: Conflicted | None = None  # None: there was no conflict
     expected: tuple[ExternalChange, ...] = ()
-    listed: frozenset[Unit] = frozenset()  # hunks that were listed before the decision
+    listed: tuple[tuple[Unit, Status], ...] = ()  # hunks that were listed before, as they were then
     knows_broken: bool = False  # whether it was shown which names the decision breaks
 
 

@@ -273,6 +273,8 @@ class Decided:
     act: Act | None = None  # what an undo took back, or a redo made again; None: it is another decision
     taken_back: tuple[Unit, ...] = ()  # units that were accepted and are rejected now, ascending
     broken: tuple[Broken, ...] = ()  # what works no longer then, and did before
+    # What goes along and was not shown, each with its status: the reviewer has to be asked, and nothing was decided.
+    unshown: tuple[tuple[Unit, Status], ...] = ()
     older: tuple[Seq, ...] = ()  # creations that stay as they were: a rule left their paths out until then
     absent: tuple[str, ...] = ()  # files that stay as they were: their file systems are not mounted
 

@@ -24,10 +24,10 @@ from objstore.model.results import (
 )
 from objstore.model.views import Act, DecisionInForce, HistoryEnd, reason_with_broken, reason_with_failed
 from objstore.review.acts import act, given_to
+from objstore.review.along import has_visible_effect, taken_back, unshown
 from objstore.review.planning.plan import Plan
 from objstore.review.planning.planner import Planner, require_expected
 from objstore.review.trial.failed_checks import FailedCheck
-from objstore.storage.index.rows import EditRow
 from objstore.storage.store.write_batch import Batch
 from objstore.storage.transaction.journal import Journal
 from objstore.storage.transaction.space_reserve import release_reserve
@@ -67,6 +67,7 @@ class DecisionRequest:
     find_broken: FindBroken | None = None  # None: what it breaks is not asked
     find_failed: FindFailed | None = None  # which failed checks concern it; None: there are none
     stops_at_broken: bool = False  # if it breaks names, only report what it would do
+    stops_at_unshown: bool = False  # if it takes along what is not in `shown`, only report what it would do
     end: HistoryEnd | None = None  # for an undo or redo: the end of the history that the reviewer saw; None: not known
     dry_run: bool
     is_claim: bool = False  # for an undo or redo: whether it is that of a claim, which may change no status
@@ -295,8 +296,9 @@ def _made(journal: Journal, request: DecisionRequest, batch: Batch, *, is_writin
         plan.verdicts = dict(request.verdicts) | plan.verdicts
     planned = _planned(journal, request, plan, tuple(dict.fromkeys(absent.values())))
     broken = () if request.find_broken is None else request.find_broken(planned, batch.text)
-    planned = replace(planned, broken=broken)
-    if not (request.dry_run or (broken and request.stops_at_broken)):
+    along = unshown(journal, request.shown, planned) if request.stops_at_unshown else ()
+    planned = replace(planned, broken=broken, unshown=along)
+    if not (request.dry_run or along or (broken and request.stops_at_broken)):
         return _committed(journal, request, planner, plan, planned)
     if is_writing:
         with _naming_the_edit(journal, plan):
@@ -322,7 +324,7 @@ def _planned(journal: Journal, request: DecisionRequest, plan: Plan, absent: tup
         taken_out=plan.taken_out,
         kept=tuple(file.report(0) for file in plan.kept.files),
         act=request.act,
-        taken_back=_taken_back(journal, plan) if request.action is Action.REJECT else (),
+        taken_back=taken_back(journal, plan) if request.action is Action.REJECT else (),
         older=plan.older,
         absent=absent,
     )
@@ -388,30 +390,6 @@ def _require_checked(checked: tuple[FileEffect, ...], now: tuple[FileEffect, ...
         raise CheckedElse(sorted(paths))
 
 
-def _taken_back(journal: Journal, plan: Plan) -> tuple[Unit, ...]:
-    """Return the units that are accepted until a decision rejects them.
-
-    Without what it finds on disk, conflict markers that it removes, lines that it keeps, and amendments of edits that
-    it rejects: these are part of the edit.
-    """
-    stays = {unit for file in plan.kept.files for unit in file.units}
-    rejected = [
-        unit
-        for unit, status in plan.verdicts.items()
-        if status is Status.REJECTED and unit.seq not in plan.unmarked and unit not in stays
-    ]
-    rows = journal.store.index.edits.rows({unit.seq for unit in rejected})
-    taken = [
-        unit
-        for unit in sorted(rejected)
-        if (row := rows.get(unit.seq)) is not None
-        and row.units[unit.hunk] is Status.ACCEPTED
-        and _has_visible_effect(row, unit)
-    ]
-    amends = {seq: edit(journal, seq).edit.amends for seq in {unit.seq for unit in taken}}
-    return tuple(unit for unit in taken if amends[unit.seq] not in rows)
-
-
 @contextmanager
 def _naming_the_edit(journal: Journal, plan: Plan) -> Iterator[None]:
     """Add to a FileExists which of the decided edits would put a file where another file is."""
@@ -450,18 +428,13 @@ def _refuse_decided(journal: Journal, request: DecisionRequest) -> None:
     decided: dict[str, str] = {}
     for unit, was in request.shown.items():
         row = rows.get(unit.seq)
-        if row is None or not 0 <= unit.hunk < len(row.units) or not _has_visible_effect(row, unit):
+        if row is None or not 0 <= unit.hunk < len(row.units) or not has_visible_effect(row, unit):
             continue
         status = row.units[unit.hunk]
         if status not in {was, request.verdicts.get(unit, Status.REJECTED)}:
             decided[str(unit)] = status.value
     if decided:
         raise DecidedMeanwhile(decided)
-
-
-def _has_visible_effect(row: EditRow, unit: Unit) -> bool:
-    """Return whether a unit has an effect: a whole-file part without one is not shown next to its edit's hunks."""
-    return bool(unit.hunk) or row.whole or len(row.units) == 1
 
 
 def _without_no_ops(journal: Journal, request: DecisionRequest) -> DecisionRequest | None:
@@ -480,10 +453,10 @@ def _without_no_ops(journal: Journal, request: DecisionRequest) -> DecisionReque
         row = rows.get(unit.seq)
         if row is None or not 0 <= unit.hunk < len(row.units):
             raise NoSuchName(str(unit), "hunk")
-        if row.units[unit.hunk] is Status.AWAY and _has_visible_effect(row, unit):
+        if row.units[unit.hunk] is Status.AWAY and has_visible_effect(row, unit):
             away.append(unit)
         if row.units[unit.hunk] is not wanted:
-            if request.takes_back or _has_visible_effect(row, unit):
+            if request.takes_back or has_visible_effect(row, unit):
                 changed_edits.add(unit.seq)
             else:
                 without_effect.add(unit)

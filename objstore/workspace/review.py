@@ -296,6 +296,7 @@ class Review(Role):
         checked: Sequence[FileEffect] | None = None,
         with_names: bool = True,
         stops_at_broken: bool = False,
+        stops_at_unshown: bool = False,
         dry_run: bool = False,
     ) -> DecisionOutcome:
         """Accept, reject or reset units, on disk and in the journal, or change neither.
@@ -311,8 +312,9 @@ class Review(Role):
         `checked`: what a dry run would have done to files, if a command was run on a copy of that; if it would be
         something else by now, CheckedElse is raised. `with_names`: say what it breaks in sources, if it is a rejection
         also in the reason, for agents. `stops_at_broken`: if it breaks any, be a dry run; the outcome's number is 0
-        then. `dry_run`: only report what would happen. Raises AgentDecides, NoSuchName, EditAway, EditTakenOut,
-        HistoryBroken, and as Call.commit does.
+        then. `stops_at_unshown`: be one too if it takes along what is not in `shown`, such as formatting; `unshown` of
+        the outcome lists that. `dry_run`: only report what would happen. Raises AgentDecides, NoSuchName, EditAway,
+        EditTakenOut, HistoryBroken, and as Call.commit does.
         """
         from objstore.review.decisions import DecisionRequest
 
@@ -330,6 +332,7 @@ class Review(Role):
             refusal=refused,
             checked=None if checked is None else tuple(checked),
             stops_at_broken=stops_at_broken,
+            stops_at_unshown=stops_at_unshown,
             dry_run=dry_run,
         )
         return self._outcome(request, with_names=with_names)

@@ -153,7 +153,7 @@ class Trials(Role):
         from objstore.values.request_errors import CheckedElse, CheckFailed
 
         planned = decide(reason=reason, stops_at_broken=stops_at_broken, dry_run=True)
-        if not isinstance(planned, Decided) or (stops_at_broken and planned.broken):
+        if not isinstance(planned, Decided) or planned.unshown or (stops_at_broken and planned.broken):
             return planned
         results = self.results(planned.files, preview)
         covered = self.covered()

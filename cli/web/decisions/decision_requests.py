@@ -27,14 +27,14 @@ from objstore import (
     Unit,
     broken_words,
     changes_counted,
-    counted_edits,
     decided_words,
     few,
+    question_words,
     replace,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from cli.selection.elsewhere import Elsewhere
     from objstore import ChangeSummary, FileSummary, Selected, Workspace
@@ -48,7 +48,6 @@ Step: TypeAlias = "Callable[[Workspace], Callable[..., DecisionOutcome]]"
 
 _FEW_PATHS: Final = 50
 _FEW_NAMED: Final = 5
-_DOES: Final = {Action.ACCEPT: "accepts", Action.REJECT: "rejects", Action.RESET: "makes pending again"}
 _TOO_OLD: Final = "The server no longer remembers what you were shown. Look at the changes again, then decide."
 
 
@@ -82,14 +81,15 @@ def decided(
     server: ServerState,
     workspace: "Workspace",
     request: DecisionRequest,
-    hold: Hold = lambda _: None,
+    hold: "Hold | None" = None,
     *,
     can_ask: bool = True,
 ) -> Shape:
     """Make a decision and return its outcome. A refusal by the core is an outcome, too.
 
-    `hold`: returns an outcome in place of the decision, given what it covers (None: it is made). `can_ask`: whether
-    someone answers if it breaks names. Raises CasError and OSError.
+    `hold`: may return an outcome in place of the decision, given what it covers (None: it is made). `can_ask`: whether
+    someone answers if more goes along than was shown; if not, nothing is decided then, and it may break names. Raises
+    CasError and OSError.
     """
     answered = server.shown(request.ticket)
     if answered is None:
@@ -97,7 +97,7 @@ def decided(
     found = resolved(server, workspace, request)
     if isinstance(found, str):
         return overtaken(found)
-    return _Decision(server, workspace, request, answered, found).made(hold, can_ask=can_ask)
+    return _Decision(server, workspace, request, answered, found, can_ask=can_ask).made(hold)
 
 
 def stepped(server: ServerState, action: Action, answer: Answer, step: Step) -> Shape:
@@ -123,29 +123,39 @@ class _Decision:
     """A decision that the page requests, while it is made."""
 
     def __init__(
-        self, server: ServerState, workspace: "Workspace", request: DecisionRequest, answered: Ticket, found: "Selected"
+        self,
+        server: ServerState,
+        workspace: "Workspace",
+        request: DecisionRequest,
+        answered: Ticket,
+        found: "Selected",
+        *,
+        can_ask: bool,
     ) -> None:
         """Find the changes that it is on. `answered`: what was shown in its place before; `found`: what it covers."""
+        self._can_ask: Final = can_ask
         self._server: Final = server
         self._workspace: Final = workspace
         self._request: Final = request
         self._answered: Final = answered
         self._found: Final = found
+        self._listed: Final = dict(answered.listed)
         self._pending: Final = frozenset(unit for unit in found.named if found.units[unit] is Status.PENDING)
         self._touched: Final = list(self._changes())
         self._subject: Final = self._counted()
 
-    def made(self, hold: Hold, *, can_ask: bool) -> Shape:
+    def made(self, hold: "Hold | None") -> Shape:
         """Make it and return its outcome; the rest is as of `decided`."""
-        instead = self._unshown() or self._question()
+        instead = self._unshown() or self._question(looks_along=hold is not None)
         if instead is None and self._server.elsewhere is not None:
             return self._made_elsewhere(self._server.elsewhere)
-        instead = instead or hold(self._found)
+        if instead is None and hold is not None:
+            instead = hold(self._found)
         if instead is not None:
             return instead
-        outcome = self._checked(stops_at_broken=can_ask and not self._answered.knows_broken)
+        outcome = self._checked(stops_at_broken=self._can_ask and not self._answered.knows_broken)
         if isinstance(outcome, Decided) and not outcome.number:
-            return self._question_about_names(outcome)
+            return self._asked({}, dict(outcome.unshown)) if outcome.unshown else self._asked_about_names(outcome)
         ways_out = self._ways_out(outcome) if isinstance(outcome, Conflicted) else {}
         shape = shown_outcome(
             self._server,
@@ -198,44 +208,54 @@ class _Decision:
         }
         return unshown_shape(changes, missing) if changes or missing else None
 
-    def _question(self) -> Shape | None:
+    def _question(self, *, looks_along: bool) -> Shape | None:
         """Return the question that must be answered before; None: there is none, or it was answered.
 
-        What was decided before, such as accepted edits that a rejection takes back, is listed first.
+        What was decided before, such as accepted edits that a rejection takes back, is listed first, and with it what
+        goes along. `looks_along`: plan the decision also to find what goes along alone, because it may be made later.
         """
-        found, answered = self._found, self._answered
+        found, request = self._found, self._request
         # Who names single hunks sees their statuses; that a rejection takes accepted ones out of the file is asked too.
-        asked = {Status.ACCEPTED} if self._request.action is Action.REJECT else set()
-        if not self._request.selection.units:
-            asked = set(Status) - {Status.PENDING}
-        if {unit for unit in found.named if found.units[unit] in asked} <= answered.listed:
-            return None
-        taken = self._taken_back
-        named = f": {shown_units(taken)}" if taken else ""
-        message = f"This {_DOES[self._request.action]} {counted_edits(found.units, taken)}{named}."
-        return self._confirm("More goes along", message, replace(answered, listed=frozenset(found.units)))
+        statuses = {Status.ACCEPTED} if request.action is Action.REJECT else set()
+        if not request.selection.units:
+            statuses = set(Status) - {Status.PENDING}
+        named = {unit: found.units[unit] for unit in found.named if found.units[unit] in statuses}
+        more = {unit: status for unit, status in named.items() if unit not in self._listed}
+        along: dict[Unit, Status] = {}
+        if (more or looks_along) and self._server.elsewhere is None:
+            planned = self._outcome(request, with_names=False, dry_run=True)
+            along = dict(planned.unshown) if isinstance(planned, Decided) else along
+        return self._asked(more, along) if more or along else None
 
-    def _question_about_names(self, outcome: Decided) -> Shape:
+    def _asked(self, more: "Mapping[Unit, Status]", along: "Mapping[Unit, Status]") -> Shape:
+        """Return the question before a decision on more than was shown: of what it names, and of what goes along."""
+        units = {**self._listed, **self._found.units, **along}
+        message = question_words(self._request.action, units, [*along])
+        return self._confirm(
+            "More goes along", message, replace(self._answered, listed=tuple(units.items())), {**more, **along}
+        )
+
+    def _asked_about_names(self, outcome: Decided) -> Shape:
         """Return the question before a decision that breaks names."""
         message = " ".join(said.removeprefix("Note: ") for said in broken_words(outcome, self._subject))
-        return self._confirm("This breaks names", message, replace(self._answered, knows_broken=True))
+        return self._confirm("This breaks names", message, replace(self._answered, knows_broken=True), {})
 
-    def _confirm(self, title: str, message: str, answered: Ticket) -> Shape:
-        """Return a question. `answered`: what is answered by going ahead."""
-        named = self._found.named
+    def _confirm(self, title: str, message: str, answered: Ticket, listed: "Mapping[Unit, Status]") -> Shape:
+        """Return a question. `answered`: what is answered by going ahead; `listed`: what is asked about, by status."""
+        if not self._can_ask:
+            return overtaken(f"{message} Look at the changes, then decide again.")
+        takes = self._request.action is Action.REJECT
+        units = {**{unit: self._found.units[unit] for unit in self._found.named}, **listed}
         return {
             "outcome": "confirm",
             "title": title,
             "message": visible(message),
-            "hunks": list(map(str, named)),
-            "accepted": [str(unit) for unit in self._taken_back if unit in named],
+            "hunks": list(map(str, units)),
+            "accepted": [str(unit) for unit, status in units.items() if takes and status is Status.ACCEPTED],
+            "action": self._request.action.value,
+            "listed": [{"name": str(unit), "status": status.value} for unit, status in sorted(listed.items())],
             "ticket": self._server.ticket(answered),
         }
-
-    @property
-    def _taken_back(self) -> tuple[Unit, ...]:
-        """Return the accepted hunks that it takes out."""
-        return self._found.accepted if self._request.action is Action.REJECT else ()
 
     # ---- making it
 
@@ -283,11 +303,11 @@ class _Decision:
         **options: Any,  # noqa: ANN401 - `Workspace.decide` names and checks them
     ) -> DecisionOutcome:
         """Decide as a request says. `refused`: the conflict that it solves (None: that which it answers, if any)."""
-        shown = self._found.units
+        shown = {**self._found.units, **self._listed}
         way = request.way_out
         goes_further = way in {WayOut.CASCADE, WayOut.KEEP_LINES}
         refused = refused or (self._answered.refused if goes_further else None)
-        if refused is not None and way is WayOut.CASCADE:
+        if refused is not None and goes_further:
             shown = {**self._workspace.history.statuses(refused.recorded_to_reject), **shown}
         return self._workspace.decide(
             request.action,
@@ -300,6 +320,7 @@ class _Decision:
             expected=self._answered.expected,
             shown=shown,
             refused=refused if goes_further else None,
+            stops_at_unshown=True,
             **options,
         )
 

@@ -202,6 +202,7 @@ def _conflicted(
         "can_mark": WayOut.MARKERS in ways_out,
         "can_keep_lines": WayOut.KEEP_LINES in ways_out,
         "cascade": effects.get(WayOut.CASCADE, []),
+        "accepted": list(map(str, ways_out[WayOut.CASCADE].taken_back)) if WayOut.CASCADE in ways_out else [],
         "keep_lines": effects.get(WayOut.KEEP_LINES, []),
         "ticket": server.ticket(replace(answered, refused=outcome)),
     }

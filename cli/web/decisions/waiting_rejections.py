@@ -42,7 +42,8 @@ def decided_or_asked(server: ServerState, request: DecisionRequest, running: str
 
     def decide(workspace: "Workspace") -> Shape:
         calls = _at_work(workspace) if request.action is Action.REJECT and running != "now" else []
-        return decided(server, workspace, request, partial(_held, server, request, calls, running))
+        hold = partial(_held, server, request, calls, running) if calls else None
+        return decided(server, workspace, request, hold)
 
     return outcome_of(server, decide)
 

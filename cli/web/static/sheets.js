@@ -78,12 +78,20 @@ function External({ sheet: { outcome, again } }) {
   <//>`;
 }
 
+/** What the button of a question does. */
+const DOES = { accept: "Accept", reject: "Reject", reset: "Reopen" };
+/** Hunks that a question lists. */
+const MOST_LISTED = 100;
+
 /** The question before a decision on more than was on the screen, or one that breaks names. @param {{ sheet: Extract<Sheet, { kind: "confirm" }> }} properties */
 function Confirm({ sheet: { outcome, again } }) {
-  const foot = html`<span class="grow"></span><button type="button" class="b" onClick=${closeSheet}>Leave it as it is</button>
-    <button type="button" class="b main" onClick=${() => again({ ticket: outcome.ticket })}>Go ahead</button>`;
+  const foot = html`<span class="grow"></span><button type="button" class="b" onClick=${closeSheet}>Cancel</button>
+    <button type="button" class="b main" onClick=${() => again({ ticket: outcome.ticket })}>${DOES[outcome.action]}</button>`;
+  const { listed } = outcome;
   return html`<${Dialog} title=${outcome.title} kind="narrow" close=${closeSheet} foot=${foot}>
     <p>${outcome.message}</p>
+    ${listed.length > 0 && html`<ul class="effects">${listed.slice(0, MOST_LISTED).map(({ name, status }) => html`<li key=${name}><span class="mono">${name}</span>, ${status}</li>`)}</ul>`}
+    ${listed.length > MOST_LISTED && html`<p class="small">and ${counted(listed.length - MOST_LISTED, "more hunk")}</p>`}
     <p class="dim small">${counted(outcome.hunks.length, "hunk")}${outcome.accepted.length > 0 && `, ${outcome.accepted.length.toLocaleString("en")} of them accepted`}. One undo brings all of it back.</p>
   <//>`;
 }

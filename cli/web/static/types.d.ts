@@ -224,7 +224,8 @@ export type OnScreen = Record<Key | Unit, Span[]>;
 
 /**
  * POST /api/decide. Exactly one of keys, units, path, turn, session and all. The names mean what they mean to `cas`: a turn
- * that is rejected goes with its accepted edits, after the question "confirm", as does a single hunk that is accepted.
+ * that is rejected goes with its accepted edits, after the question "confirm", as does a single hunk that is accepted,
+ * and whatever goes along that was not shown.
  * cascade and on_external need the ticket of the outcome that they answer.
  */
 export interface Decide {
@@ -284,12 +285,19 @@ export type Outcome =
   | Answered & { outcome: "decided" }
   | Answered & { outcome: "nothing-to-do" }
   | Answered & { outcome: "conflict";
-      /** Whether `cascade`, `markers` or `keep_lines` would succeed, and the effects of the first and last on files. */
-      can_cascade: boolean; can_mark: boolean; cascade: Effect[]; keep_lines: Effect[];
+      /**
+       * Whether `cascade`, `markers` or `keep_lines` would succeed, and the effects of the first and last on files;
+       * `accepted`: the accepted hunks that `cascade` would take back.
+       */
+      can_cascade: boolean; can_mark: boolean; cascade: Effect[]; keep_lines: Effect[]; accepted: Unit[];
       ticket: string }
   | Answered & { outcome: "external-changes"; ticket: string }
-  /** A rejection takes back accepted edits, the decision is on more than was shown, or it breaks names: the ticket says that it is meant. */
-  | { outcome: "confirm"; title: string; message: string; hunks: Unit[]; accepted: Unit[]; ticket: string }
+  /**
+   * A rejection takes back accepted edits, the decision is on more than was shown, or it breaks names: the ticket says
+   * that it is meant. `hunks`: all that it is on; `accepted`: those of them that a rejection takes back; `listed`: those
+   * that were not shown before, each with its status now (none, if it breaks names).
+   */
+  | { outcome: "confirm"; title: string; message: string; hunks: Unit[]; accepted: Unit[]; listed: { name: Unit; status: Status }[]; action: "accept" | "reject" | "reset"; ticket: string }
   | { outcome: "running"; message: string; calls: RunningCall[] }
   | { outcome: "waiting"; id: number; message: string }
   | { outcome: "overtaken"; message: string }

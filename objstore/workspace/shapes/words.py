@@ -8,14 +8,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from objstore.model.basic_types import LINK_MODE, Action, Origin, Unit, few, shown_edits
+from objstore.model.basic_types import LINK_MODE, Action, Origin, Status, Unit, few, shown_edits
 from objstore.model.results import Conflicted, Decided, ExternalChanges, NothingToDo, counted_edits
 from objstore.values.fastclass import value
 from objstore.values.request_errors import NoSuchName
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
+    from objstore.model.basic_types import Seq
     from objstore.model.net_file import NetChange, NetFile
     from objstore.model.results import Conflict, DecisionOutcome, FileEffect
     from objstore.model.views import EditView
@@ -36,6 +37,7 @@ __all__ = [
     "file_remarks",
     "files_counted",
     "outcome_words",
+    "question_words",
     "refusal",
     "shown_units",
 ]
@@ -63,6 +65,7 @@ _WANTED: Final = {
     Action.GIT: "follow git's change of",
     Action.CLAIM: "claim",
 }
+_DOES: Final = {Action.ACCEPT: "accepts", Action.REJECT: "rejects", Action.RESET: "makes pending again"}
 MODE_LOST: Final = " without setuid and setgid, which no file gets back"
 
 
@@ -109,6 +112,20 @@ def outcome_words(
 def decided_words(action: Action, subject: str) -> str:
     """Return what was decided on, without a full stop, such as `Rejected 3 changes in a.py`."""
     return f"{_DONE[action]} {subject}"
+
+
+def question_words(action: Action, units: Mapping[Unit, Status], along: Sequence[Unit]) -> str:
+    """Return what a decision is on, to be asked before it: how many edits, which are accepted, what goes along.
+
+    `units`: all that it is on, each with its status; `along`: those of them that only go along with others.
+    """
+    taken = [unit for unit, status in units.items() if status is Status.ACCEPTED] if action is Action.REJECT else []
+    named = f": {shown_units(taken)}" if taken else ""
+    said = f"This {_DOES[action]} {counted_edits(units, taken)}{named}."
+    if not along:
+        return said
+    others = {unit.seq for unit in units if unit not in along}
+    return f"{said} {_depending(f'Would also {_WANTED[action]}', along, others)}"
 
 
 def changes_counted(changes: int, files: Sequence[str], *, turn: int = 0) -> str:
@@ -329,11 +346,9 @@ class _Worded:
         seqs = {unit.seq for unit in self._named}
         units = also_decided(outcome, self._edit)
         if units:
-            names = shown_units(units)
-            verb = "depends" if names.count(" ") == 1 else "depend"
             done = _DONE[outcome.action]
             did = f"Would also {_WANTED[outcome.action]}" if self._dry_run else f"Also {done[0].lower()}{done[1:]}"
-            yield f"{did} {names.removeprefix('hunk ')}, which {verb} on {'it' if len(seqs) == 1 else 'them'}."
+            yield _depending(did, units, seqs)
 
     def _repeated(self) -> Iterator[str]:
         """Yield which units an undo or redo left rejected, because another edit makes their change."""
@@ -430,6 +445,13 @@ class _Worded:
             yield f"Note: {notice}."
         if len(outcome.notices) > _NOTICES:
             yield f"Note: and {len(outcome.notices) - _NOTICES} more such notes."
+
+
+def _depending(did: str, units: Sequence[Unit], edits: set[Seq]) -> str:
+    """Return that units were decided, as `did` says, because they depend on these edits."""
+    names = shown_units(units)
+    verb = "depends" if names.count(" ") == 1 else "depend"
+    return f"{did} {names.removeprefix('hunk ')}, which {verb} on {'it' if len(edits) == 1 else 'them'}."
 
 
 def _parted(outcome: Decided, edit: Edit) -> set[int]:

@@ -400,7 +400,7 @@ def test_a_phone_decides_by_its_bar_and_its_menu(review: ReviewPage) -> None:
     expect(review.progress).to_have_text("1 of 14 changes decided")
     bar.get_by_role("button", name="Reject", exact=True).click()
     expect(review.sheet).to_contain_text("Rejecting 1 change in cart.py leaves `country` undefined in shop/cart.py:37")
-    review.sheet.get_by_role("button", name="Go ahead").click()
+    review.sheet.get_by_role("button", name="Reject").click()
     expect(review.progress).to_have_text("2 of 14 changes decided")
     bar.get_by_label("More to do with this change").click()
     review.page.get_by_role("button", name="Reject with a reason").click()

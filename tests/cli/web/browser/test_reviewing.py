@@ -84,7 +84,7 @@ def test_accepting_and_rejecting_go_on_and_undo_takes_back(review: ReviewPage, p
     assert statuses(project, 1)[0] == "accepted"
     review.press("x")
     expect(review.sheet).to_contain_text("leaves `country` undefined in shop/cart.py:37")
-    review.sheet.get_by_role("button", name="Go ahead").click()
+    review.sheet.get_by_role("button", name="Reject").click()
     expect(review.said).to_contain_text("Rejected")
     assert "5_000" in (project / "shop/cart.py").read_text()
     review.press("u")
@@ -301,6 +301,30 @@ def test_a_conflict_says_who_needs_whom_and_a_cascade_rejects_both(
     review.sheet.get_by_role("button", name="Reject these too").click()
     expect(review.said).to_contain_text("Rejected")
     assert (root / "a.txt").read_text() == "1\n2\n3\n"
+
+
+def test_accepted_hunks_that_go_along_are_listed_before_and_cancel_leaves_them(
+    tmp_path: Path, serve: Callable[..., ReviewServer], opened: Opener
+) -> None:
+    root = conflicting(tmp_path / "shop")
+    (tmp_path / "new").write_text("1\nTWO!\n2b\ndrei\n")
+    done(root, "accept", "1")
+    done(root, "amend", "2", "--from", str(tmp_path / "new"))
+    review = opened(serve(root))
+    review.file("a.txt", turn=2)
+    review.press("x")
+    taken = review.sheet.get_by_role("listitem")
+    expect(review.sheet).to_contain_text("This rejects 2 edits, 1 of them accepted: ")
+    expect(taken).to_have_text(["3:1, accepted", "3:2, accepted"])
+    review.sheet.get_by_role("button", name="Cancel").click()
+    assert statuses(root, 3) == ["accepted", "accepted"]
+    review.press("x")
+    review.sheet.get_by_role("button", name="Reject").click()
+    expect(review.said).to_contain_text("1 of them accepted")
+    assert (root / "a.txt").read_text() == "1\ntwo\n2a\n3\n"
+    review.press("u")
+    expect(review.said).to_contain_text("Undid the ")
+    assert statuses(root, 3) == ["accepted", "accepted"]
 
 
 def conflicting(root: Path) -> Path:

@@ -44,6 +44,20 @@ def test_failed_check_decides_nothing_and_its_output_is_sent(
     assert (runner.statuses()["2:1"], runner.bytes("a")) == (Status.PENDING, b"1\ntwo\n")
 
 
+def test_check_does_not_run_before_what_goes_along_is_asked_about(
+    runner: CommandRunner, server: ReviewServer, own: dict[str, str], tmp_path: Path
+) -> None:
+    new = tmp_path / "new"
+    new.write_bytes(b"one\nzwei\n")
+    runner.done("amend", "2", "--from", str(new))
+    note = tmp_path / "ran"
+    runner.done("config", "set", "review.check", f"touch {note}", **own)
+    asked = rejection(server)
+    assert (asked["outcome"], note.exists()) == ("confirm", False)
+    done = server.decide("reject", units={"2:1": "pending"}, ticket=asked["ticket"])
+    assert (done["outcome"], note.exists(), runner.bytes("a")) == ("decided", True, b"1\n2\n")
+
+
 def test_passed_check_is_kept_with_the_decision_and_shown(
     runner: CommandRunner, server: ReviewServer, own: dict[str, str]
 ) -> None:

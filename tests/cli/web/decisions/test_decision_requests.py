@@ -289,6 +289,64 @@ def test_a_rejection_of_a_single_accepted_hunk_counts_it_before_and_after_and_as
     assert server.decide("reset", units={"2:1": "accepted"})["outcome"] == "decided"
 
 
+@pytest.fixture
+def amended(runner: CommandRunner, tmp_path: Path) -> CommandRunner:
+    """Return a workspace in which an accepted amendment of pending edit 2 also changes line 9."""
+    accepted(runner, "a", TEN)
+    runner.edit("a", b"2\n", b"two\n")
+    new = tmp_path / "new"
+    new.write_bytes(TEN.replace(b"2\n", b"zwei\n").replace(b"9\n", b"neun\n"))
+    runner.done("amend", "2", "--from", str(new))
+    return runner
+
+
+def _named(amended: CommandRunner, server: ReviewServer, by: str) -> dict[str, Any]:
+    """Return how the page requests a decision on edit 2, with all rows on the screen."""
+    names: dict[str, dict[str, Any]] = {
+        "hunk": {"units": {"2:1": amended.statuses()["2:1"].value}},
+        "key": {"keys": server.keys("a")[:1]},
+        "file": {"path": "a"},
+    }
+    return {**names[by], "on_screen": dict.fromkeys([*server.keys("a"), "2:1"], WHOLE)}
+
+
+@pytest.mark.parametrize("by", ["hunk", "key", "file"])
+def test_accepted_hunks_that_a_rejection_takes_along_are_listed_before_and_counted_after(
+    amended: CommandRunner, server: ReviewServer, by: str
+) -> None:
+    names = _named(amended, server, by)
+    before = amended.bytes("a"), amended.statuses()
+    asked = server.decide("reject", **names)
+    assert asked["outcome"] == "confirm"
+    assert asked["listed"] == [{"name": name, "status": "accepted"} for name in ("3:1", "3:2")]
+    assert asked["message"].startswith("This rejects 2 edits, 1 of them accepted: hunks 3:1 3:2. Would also reject ")
+    assert (amended.bytes("a"), amended.statuses()) == before
+    done = server.decide("reject", ticket=asked["ticket"], **names)
+    assert (done["outcome"], done["taken_back"]) == ("decided", ["3:1", "3:2"])
+    assert any("2 edits, 1 of them accepted" in said for said in done["notes"])
+    assert amended.bytes("a") == TEN
+
+
+def test_an_answer_holds_for_what_was_listed_as_it_was_then(amended: CommandRunner, server: ReviewServer) -> None:
+    assert server.decide("reset", units={"3:2": "accepted"}, on_screen={"3:2": WHOLE})["outcome"] == "decided"
+    names = _named(amended, server, "hunk")
+    asked = server.decide("reject", **names)
+    assert asked["listed"] == [{"name": "3:1", "status": "accepted"}, {"name": "3:2", "status": "pending"}]
+    amended.done("accept", "3:2")
+    assert server.decide("reject", ticket=asked["ticket"], **names)["outcome"] == "overtaken"
+    assert amended.statuses()["3:2"] is Status.ACCEPTED
+
+
+def test_an_accepted_dependent_that_a_conflict_named_goes_with_a_cascade_and_is_counted(
+    stacked: CommandRunner, server: ReviewServer
+) -> None:
+    stacked.done("accept", "3")
+    refused = server.decide("reject", units={"2:1": "pending"})
+    assert (refused["outcome"], refused["accepted"]) == ("conflict", ["3:1"])
+    done = server.decide("reject", units={"2:1": "pending"}, cascade=True, ticket=refused["ticket"])
+    assert (done["outcome"], done["accepted_edits"]) == ("decided", 1)
+
+
 def test_a_rejection_that_breaks_names_is_asked_about_once(runner: CommandRunner, server: ReviewServer) -> None:
     accepted(runner, "a.py", b"x = 1\n")
     runner.edit("a.py", b"x = 1\n", b"x = 1\ny = 2\n")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from objstore import Status, Workspace
-from tests.support.command_runner import cas
+from tests.support.command_runner import CommandRunner, cas
 from tests.support.hooked_agents import ClaudeCode, recorded_project
 from tests.support.review_server import ReviewServer, review_server
 
@@ -107,6 +107,34 @@ def test_what_the_agent_changes_meanwhile_is_not_rejected_unseen(agent: ClaudeCo
     (note,) = queue["unreadable"]
     assert "a.txt, which waited, was not made" in note
     assert (agent.folder / "a.txt").read_text() == "ONE\n2\n3\n"
+
+
+def test_what_goes_along_is_asked_about_before_a_rejection_waits(
+    agent: ClaudeCode, server: ReviewServer, tmp_path: Path
+) -> None:
+    new = tmp_path / "new"
+    new.write_text("eins\n2\ndrei\n")
+    CommandRunner(agent.folder).done("amend", "1", "--from", str(new))
+    asked = server.decide("reject", units={"1:1": "pending"}, running="wait")
+    assert asked["outcome"] == "confirm"
+    assert {each["status"] for each in asked["listed"]} == {"accepted"}
+    waits = server.decide("reject", units={"1:1": "pending"}, running="wait", ticket=asked["ticket"])
+    assert waits["outcome"] == "waiting"
+    assert server.post("/api/waiting", id=waits["id"], do="now")["outcome"] == "decided"
+    assert (agent.folder / "a.txt").read_text() == "1\n2\n3\n"
+
+
+def test_what_goes_along_only_since_a_rejection_waits_is_not_rejected(
+    agent: ClaudeCode, server: ReviewServer, tmp_path: Path
+) -> None:
+    waits = server.decide("reject", units={"1:1": "pending"}, running="wait")
+    new = tmp_path / "new"
+    new.write_text("eins\n2\ndrei\n")
+    CommandRunner(agent.folder).done("amend", "1", "--from", str(new))
+    refused = server.post("/api/waiting", id=waits["id"], do="now")
+    assert refused["outcome"] == "overtaken"
+    assert "1 of them accepted" in refused["message"]
+    assert (agent.folder / "a.txt").read_text() == new.read_text()
 
 
 def test_what_waits_can_be_made_now_or_cancelled(agent: ClaudeCode, server: ReviewServer) -> None:

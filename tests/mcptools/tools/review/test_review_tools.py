@@ -289,7 +289,8 @@ def test_accepted_edits_that_a_rejection_takes_out_are_counted_before(agent: Age
     again = decided(agent, looked, "reject", text="no")
     assert taken(again)[0] == "confirm"
     outcome, said = taken(decided(agent, again, "reject", text="no"))
-    assert (outcome, said) == ("decided", "Rejected edit 2 and hunk 1:1, of a.txt. Rewrote a.txt.")
+    done = "Rejected edit 2 and hunk 1:1, of a.txt. 2 edits, 1 of them accepted: edit 2. Rewrote a.txt."
+    assert (outcome, said) == ("decided", done)
     assert (root / "a.txt").read_text() == LINES
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from mcptools.answers.edits import Answer
@@ -28,10 +29,11 @@ from objstore import (
     CasError,
     ChangesGone,
     CheckFailed,
+    Decided,
     DecidedMeanwhile,
     NoSuchName,
-    Selected,
     Selection,
+    Status,
     Surface,
     Workspace,
     user_name,
@@ -132,17 +134,22 @@ class ReviewTools:
                 return DecisionTaken(
                     outcome="commented", message=f"Comment {view.number} waits for the agent.", decision=0
                 )
-            question = self._question(workspace, found) if doing is Action.REJECT else ""
-            if question != (selection.asked if question else ""):
-                return DecisionTaken(outcome="confirm", message=question, decision=0)
-            outcome = workspace.decide(
+            asks = {Status.ACCEPTED} if doing is Action.REJECT else set()
+            known = {unit: status for unit, status in found.units.items() if status not in asks}
+            decide = partial(
+                workspace.decide,
                 doing,
                 [*found.units],
                 who=self._who(),
-                shown=found.units,
                 reason=text if action == "reject" else "",
+                stops_at_unshown=True,
                 **_checked_by_settings(workspace),
             )
+            while isinstance(outcome := decide(shown=known), Decided) and outcome.unshown:
+                known |= dict(outcome.unshown)
+                asked = question(doing, found, known)
+                if asked != selection.asked:
+                    return DecisionTaken(outcome="confirm", message=asked, decision=0)
             return taken(outcome, workspace.history.edit, found.files)
 
         return self._window(self._redeemed(ticket), offset, decide)
@@ -208,13 +215,6 @@ class ReviewTools:
         ticket = self._next_ticket(replace(selection, decisions=decisions, asked=asked), review)
         content = WindowShown(taken=done, review=review, decisions=list(decisions))
         return Answer(content=content, text=done.message or counted(review), ticket=ticket)
-
-    def _question(self, workspace: Workspace, found: Selected) -> str:
-        """Return what to ask before a rejection; "": nothing. Raises CasError, OSError."""
-        planned = workspace.decide(
-            Action.REJECT, [*found.units], who=self._who(), shown=found.units, with_names=False, dry_run=True
-        )
-        return question(found, planned, workspace.history.edit)
 
     def _workspace(self, selection: Shown) -> Workspace:
         workspace = self._context.directories.recorded_of(selection.root)

@@ -13,12 +13,12 @@ from objstore import (
     EditView,
     ExternalChanges,
     Selected,
-    also_decided,
-    counted_edits,
+    Status,
+    Unit,
     few,
     outcome_name,
     outcome_words,
-    shown_units,
+    question_words,
 )
 
 __all__ = ["counted", "question", "review_notes", "review_text", "sentence", "taken"]
@@ -56,22 +56,14 @@ def review_notes(review: ReviewShown) -> tuple[str, ...]:
     return (*review.remarks, f"{span} Go on with offset={review.next_offset}.")
 
 
-def question(found: Selected, planned: DecisionOutcome, edit: Callable[[int], EditView]) -> str:
-    """Return what to ask before a rejection that takes more along, or takes out what is accepted; "": nothing.
+def question(action: Action, found: Selected, shown: Mapping[Unit, Status]) -> str:
+    """Return what to ask before a decision that takes more along than the window shows, or takes out what is accepted.
 
-    `planned`: the outcome of its dry run. `edit`: returns an edit by its number.
+    `shown`: all units that it is on, with what goes along.
     """
-    if not isinstance(planned, Decided):
-        return ""
-    also = also_decided(planned, edit)
-    accepted = sorted({*found.accepted, *planned.taken_back})
-    if not also and not accepted:
-        return ""
-    named = f": {shown_units(accepted)}" if accepted else ""
-    along = outcome_words(planned, edit, _name, dry_run=True).along[bool(planned.taken_back) :]
-    said = [f"This rejects {counted_edits([*found.units, *also], accepted)}{named}", *along]
-    text = " ".join(sentence(one_line(shown(each))) for each in said)
-    return f"{text} Nothing was decided yet: reject it once more to go ahead."
+    units = {**found.units, **shown}
+    said = question_words(action, units, [unit for unit in units if unit not in found.units])
+    return f"{said} Nothing was decided yet: {action.value} it once more to go ahead."
 
 
 def taken(outcome: DecisionOutcome, edit: Callable[[int], EditView], files: Sequence[str] = ()) -> DecisionTaken:

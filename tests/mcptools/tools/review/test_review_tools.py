@@ -294,6 +294,22 @@ def test_accepted_edits_that_a_rejection_takes_out_are_counted_before(agent: Age
     assert (root / "a.txt").read_text() == LINES
 
 
+def test_what_goes_along_is_asked_about_with_what_is_accepted_of_it(agent: Agent, root: Path, tmp_path: Path) -> None:
+    edit(agent, "a.txt", "2\n3\n", "two\n3\n")
+    allow_deciding(root)
+    lines = LINES.splitlines(keepends=True)
+    new = tmp_path / "new"
+    new.write_text("".join([lines[0], "zwei\n", *lines[2:-1], "last\n"]))
+    assert cas("amend", "1", "--from", str(new), folder=root).status == 0
+    asked = decided(agent, raw_call(agent, "review_edits"), "reject")
+    outcome, said = taken(asked)
+    assert outcome == "confirm"
+    assert said.startswith("This rejects 2 edits, 1 of them accepted: hunks 2:1 2:2. Would also reject 2:2,")
+    assert (root / "a.txt").read_text() == new.read_text()
+    assert taken(decided(agent, asked, "reject"))[0] == "decided"
+    assert (root / "a.txt").read_text() == LINES
+
+
 def test_a_conflict_names_what_depends_on_the_change(agent: Agent, root: Path) -> None:
     moved = agent.done("move_file", source=str(root / "a.txt"), destination=str(root / "b.txt")).structured
     turn = moved["mcp_conversation_id"]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mcptools.tools.review.review_words import question
-from objstore import Action, Selection, Seq, TurnInfo, Unit, Workspace
+from objstore import Action, Decided, Selection, Seq, TurnInfo, Unit, Workspace
 from objstore.model.results import EXTERNAL_CALL
 from tests.objstore.agents.test_formatting import FIRST, edits, look, units_of, write_and_format
 from tests.support.faulty_disk import UnsyncedDisk
@@ -25,10 +25,12 @@ def test_formatting_that_goes_along_is_asked_about_and_its_accepted_edits_are_co
             for view in edits(workspace):
                 workspace.decide(Action.ACCEPT, units_of(view), who="me")
         found = workspace.review.select(Action.REJECT, Selection(units=(Unit(Seq(1), 1),)))
-        planned = workspace.decide(Action.REJECT, [*found.units], who="me", dry_run=True)
+        stopped = workspace.decide(Action.REJECT, [*found.units], who="me", shown=found.units, stops_at_unshown=True)
+        assert isinstance(stopped, Decided)
+        assert (stopped.number, [unit for unit, _ in stopped.unshown]) == (0, [Unit(Seq(2), 1)])
         words = "This rejects 2 edits"
         words += ", 2 of them accepted: hunks 1:1 2:1." if is_accepted else "."
-        assert question(found, planned, workspace.history.edit) == (
+        assert question(Action.REJECT, found, dict(stopped.unshown)) == (
             f"{words} Would also reject 2:1, which depends on it."
             " Nothing was decided yet: reject it once more to go ahead."
         )

@@ -126,9 +126,9 @@ def by_keys(root: Path, keys: str, *names: str) -> dict[str, Any]:
             elif "Accept [a] or reject [x] all" in question:
                 asked += question
                 terminal.type(left.pop(0))
-            elif question.startswith(("Also reject", "Reject what depends")):
+            elif question.startswith(("Reject all of it", "Reject what depends")):
                 asked += question
-                terminal.type("y" if question.startswith("Also") else "n")
+                terminal.type("y" if question.startswith("Reject all") else "n")
             else:
                 terminal.type("z")  # nothing else is left: end
         assert terminal.wait_for_exit() == 0
@@ -334,9 +334,14 @@ def test_what_goes_along_is_listed_before_whatever_the_decision_is_on(tmp_path: 
         "all": (["--all"], {"all": True}),
     }
     words, names = named[by]
-    by_words, by_button = copies(root, "words", "button")
+    by_words, by_button, by_terminal = copies(root, "words", "button", "terminal")
     said, shown = by_command(by_words, "reject", *words), on_page(by_button, "reject", **names)
     assert shown["outcome"] == said["outcome"], (said, shown)
+    if by == "file":
+        typed = by_keys(by_terminal, "fx", *words)
+        assert state(by_terminal) == state(by_words), typed
+        assert "Reject all of it" in typed["asked"]
+        assert "2 edits, 1 of them accepted: " in typed["said"]
     assert state(by_button) == state(by_words)
     require_listed(shown, said, state(root)[0])
     assert by == "all" or said["outcome"] == "decided"

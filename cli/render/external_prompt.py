@@ -61,7 +61,7 @@ def settled(
 
     `on_external` is the answer given in advance (None: none). `about_external` asks for it, `about_names` whether to go
     ahead (None: that is not asked). The outcome is ExternalChanges if the answer is to abort, or if no one is asked;
-    None if the decision is left because of names.
+    None if the decision is left because of names. One that stopped at what was not shown is returned as it is.
     """
     asks_about_names = about_names is not None
     chosen = partial(decide, on_external=on_external or OnExternal.ABORT, expected=())
@@ -72,7 +72,7 @@ def settled(
             return outcome
         chosen = partial(decide, on_external=answer, expected=outcome.changes)
         outcome = chosen(stops_at_broken=asks_about_names)
-    if about_names is not None and isinstance(outcome, Decided) and not outcome.number:
+    if about_names is not None and isinstance(outcome, Decided) and not (outcome.number or outcome.unshown):
         return chosen(stops_at_broken=False) if about_names(outcome) else None
     return outcome
 

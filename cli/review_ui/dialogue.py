@@ -31,11 +31,11 @@ from objstore import (
     OnExternal,
     Status,
     Unit,
-    also_decided,
     blob_id,
     broken_words,
     counted_edits,
     ending_on_signals,
+    question_words,
     value,
 )
 
@@ -80,9 +80,7 @@ class ReviewDialogue:
 
         Returns None if nothing was decided: why was shown.
         """
-        if action is Action.REJECT and not self._agreed_on_more(shown):
-            return None
-        decide = partial(self._outcome, action, reason=reason)
+        decide = partial(self._agreed, action, reason=reason)
         outcome = decide([*shown], shown)
         if not isinstance(outcome, Conflicted):
             return outcome
@@ -101,17 +99,22 @@ class ReviewDialogue:
         further = {"cascade": not keeps_lines, "keeps_lines": keeps_lines}
         return decide(units, {**also, **shown}, refused=outcome, **further)
 
-    def _agreed_on_more(self, shown: Mapping[Unit, Status]) -> bool:
-        """Ask before a rejection takes further hunks along by itself, such as formatting; return whether to go on."""
-        planned = self._workspace.decide(
-            Action.REJECT, [*shown], shown=shown, who=reviewer(), with_names=False, dry_run=True
-        )
-        along = also_decided(planned, self._workspace.history.edit) if isinstance(planned, Decided) else []
-        if not along:
-            return True
-        verb = "depends" if len(along) == 1 else "depend"
-        self._ask(f"Also reject {_listed(self._statuses(along))}, which {verb} on it [y], or leave it [any other key]")
-        return self._key() == "y"
+    def _agreed(
+        self,
+        action: Action,
+        units: Sequence[Unit],
+        shown: Mapping[Unit, Status],
+        **options: Any,  # noqa: ANN401 - as of `_outcome`
+    ) -> "DecisionOutcome | None":
+        """Take a decision as `_outcome`; ask first if it takes along what was not shown, such as formatting."""
+        known = dict(shown)
+        while isinstance(outcome := self._outcome(action, units, known, **options), Decided) and outcome.unshown:
+            known |= dict(outcome.unshown)
+            self._say(question_words(action, known, [unit for unit in known if unit not in shown]))
+            self._ask(f"{action.value.capitalize()} all of it [y], or leave it [any other key]")
+            if self._key() != "y":
+                return None
+        return outcome
 
     def _statuses(self, units: Iterable[Unit]) -> dict[Unit, Status]:
         return self._workspace.history.statuses(units)
@@ -125,7 +128,9 @@ class ReviewDialogue:
     ) -> "DecisionOutcome | None":
         """Take a decision, after the check of the settings if there is one; return None if it was left."""
         check = self._workspace.trials.check()
-        decide = partial(self._workspace.decide, action, units, who=reviewer(), shown=shown, **options)
+        decide = partial(
+            self._workspace.decide, action, units, who=reviewer(), shown=shown, stops_at_unshown=True, **options
+        )
         if check is None:
             return self._carried_out(decide)
         says = f"Checking with `{visible(check.command)}`; Ctrl-C stops it ..."

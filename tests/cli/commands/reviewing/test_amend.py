@@ -43,7 +43,8 @@ def test_an_amendment_from_a_file_is_decided_with_its_edit(runner_with_edit: Com
     assert "amends        edit 2\n" in runner_with_edit.done("show", "3").text
     assert runner_with_edit.done("log", "--json", "-n", "1").json()["amends"] == 2
     output = runner_with_edit.done("reject", "2").text
-    assert output == "Rejected edit 2.\nAlso rejected edit 3, which depends on it.\nRewrote a\n"
+    counted = "2 edits, 1 of them accepted: edit 3.\n"
+    assert output == f"Rejected edit 2.\n{counted}Also rejected edit 3, which depends on it.\nRewrote a\n"
     assert runner_with_edit.bytes("a") == b"one\ntwo\nthree\n"
 
 
@@ -63,7 +64,7 @@ def test_only_unnamed_hunks_of_an_amendment_are_listed_as_also_rejected(
     new.write_bytes(b"one\nzwei\nthree\nfour\n")
     runner_with_edit.done("amend", "2", "--from", str(new))
     lines = runner_with_edit.done("reject", "2:1", *names).text.splitlines(keepends=True)
-    assert "".join(lines[1:-1]) == also
+    assert "".join(lines[1:-1]) == f"2 edits, 1 of them accepted: edit 3.\n{also}"
 
 
 def test_rejecting_an_amendment_restores_the_edits_text(runner_with_edit: CommandRunner, tmp_path: Path) -> None:

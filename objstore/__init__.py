@@ -73,6 +73,7 @@ if TYPE_CHECKING:
         Status as Status,
         Surface as Surface,
         Unit as Unit,
+        counted as counted,
         few as few,
         git_mode as git_mode,
         shown_edits as shown_edits,
@@ -369,6 +370,7 @@ if TYPE_CHECKING:
         turn_shape as turn_shape,
         turn_summary as turn_summary,
         verdict_shape as verdict_shape,
+        waiting_comment_shape as waiting_comment_shape,
     )
     from objstore.workspace.shapes.outcomes import (
         conflict_shape as conflict_shape,
@@ -402,12 +404,12 @@ if TYPE_CHECKING:
     from objstore.workspace.shapes.words import (
         MODE_LOST as MODE_LOST,
         OutcomeWords as OutcomeWords,
-        also_decided as also_decided,
         broken_words as broken_words,
         change_words as change_words,
         changes_counted as changes_counted,
         decided_words as decided_words,
         distinct_conflicts as distinct_conflicts,
+        edits_and_hunks as edits_and_hunks,
         effect_words as effect_words,
         file_remarks as file_remarks,
         given_words as given_words,
@@ -415,6 +417,7 @@ if TYPE_CHECKING:
         question_words as question_words,
         refusal as refusal,
         shown_units as shown_units,
+        step_question as step_question,
     )
     from objstore.workspace.trials import Check as Check, Copy as Copy
     from objstore.worktree.walk import ScanLimits as ScanLimits, SkippedPath as SkippedPath
@@ -558,6 +561,7 @@ _HOMES: Final = {
         "turn_shape",
         "turn_summary",
         "verdict_shape",
+        "waiting_comment_shape",
     ),
     "workspace.shapes.outcomes": (
         "conflict_shape",
@@ -589,12 +593,12 @@ _HOMES: Final = {
     "workspace.shapes.words": (
         "MODE_LOST",
         "OutcomeWords",
-        "also_decided",
         "broken_words",
         "change_words",
         "changes_counted",
         "decided_words",
         "distinct_conflicts",
+        "edits_and_hunks",
         "effect_words",
         "file_remarks",
         "given_words",
@@ -602,6 +606,7 @@ _HOMES: Final = {
         "question_words",
         "refusal",
         "shown_units",
+        "step_question",
     ),
     "review.net.net_selection": ("with_units",),
     "review.selection.places": ("NamedPlace", "PathSelection"),
@@ -651,6 +656,7 @@ _HOMES: Final = {
         "Status",
         "Surface",
         "Unit",
+        "counted",
         "few",
         "git_mode",
         "shown_edits",

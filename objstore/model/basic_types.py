@@ -277,6 +277,11 @@ def shown_edits(seqs: Sequence[int]) -> str:
     return f"{' '.join(map(str, seqs[: _NUMBERS - 2]))} ... {seqs[-1]} ({len(seqs)} edits)"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 Named = TypeVar("Named")
 
 

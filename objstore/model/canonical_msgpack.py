@@ -8,10 +8,11 @@ msgpack specification; refusing bytes that do not re-encode to themselves is the
 name is refused.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
-from itertools import pairwise
-from typing import Final, TypeAlias, TypeVar
+from functools import cache
+from itertools import islice, pairwise
+from typing import Any, Final, TypeAlias, TypeGuard, TypeVar
 
 import msgpack
 
@@ -34,6 +35,7 @@ __all__ = [
     "spell",
     "state_value",
     "unpack",
+    "unpack_in_blocks",
 ]
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -47,6 +49,11 @@ def is_recorded_mode(mode: int) -> bool:
 
 
 MAX_TEXT: Final = 65536
+_BLOCK: Final = 4096
+"""Items of a long list that are in memory at once."""
+
+# The C decoder signals malformed input with several unrelated exception types, among them a bare ValueError.
+_MALFORMED: Final = (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException)
 _NO_NAMES: Final = frozenset({b"", b".", b".."})
 _PLAIN: Final = frozenset({bool, int, str, bytes})
 _STRINGS: Final = frozenset({str})
@@ -97,12 +104,37 @@ def unpack(encoded: bytes) -> dict[str, Value]:
     """
     try:
         value = msgpack.unpackb(encoded, raw=False, strict_map_key=True)
-    # The C decoder signals malformed input with several unrelated exception types, among them a bare ValueError.
-    except (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException) as error:
+    except _MALFORMED as error:
         raise RecordInvalid(f"not msgpack: {error}") from error
     if not isinstance(value, dict) or not _STRINGS.issuperset(map(type, value)):
         raise RecordInvalid("not a map of named fields")
     return value
+
+
+def unpack_in_blocks(encoded: bytes, field: str, take: Callable[[list[Any]], object]) -> dict[str, Value]:
+    """Return the map that `encoded` contains, without the list `field`, whose items `take` gets in blocks.
+
+    So a long list is never in memory as a whole. Raises RecordInvalid as `unpack` does.
+    """
+    try:
+        reader = msgpack.Unpacker(raw=False, strict_map_key=True, max_buffer_size=len(encoded))
+        reader.feed(encoded)
+        found: dict[str, Value] = {}
+        for _ in range(reader.read_map_header()):
+            name = reader.unpack()
+            if name != field:
+                found[name] = reader.unpack()
+                continue
+            left = reader.read_array_header()
+            while left:
+                block = list(islice(reader, min(left, _BLOCK)))
+                if not block:
+                    raise RecordInvalid(f"not msgpack: {field} ends early")
+                take(block)
+                left -= len(block)
+    except _MALFORMED as error:
+        raise RecordInvalid(f"not msgpack: {error}") from error
+    return found
 
 
 def _ordered(value: Value) -> Value:
@@ -121,7 +153,7 @@ def state_value(state: FileState) -> Value:
     return [bytes(state.blob), state.mode]
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[int]:
     """Return whether a decoded value is an integer that a record may hold."""
     # bool is a subclass of int and must not be accepted as one
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_INT
@@ -134,6 +166,12 @@ def checked_path(value: object) -> bytes:
     if b"\0" in value or not _NO_NAMES.isdisjoint(value.split(b"/")):
         raise RecordInvalid(f"a path leaves its workspace: {value!r}")
     return value
+
+
+@cache
+def _members(kind: type[Choice]) -> dict[str, Choice]:
+    """Return the members of an enumeration by their values: to call it takes three times as long."""
+    return {member.value: member for member in kind}
 
 
 class Fields:
@@ -221,10 +259,10 @@ class Fields:
         if default is not None and not self.has(name):
             return default
         spelling = self.text(name)
-        try:
-            return kind(spelling)
-        except ValueError:
-            raise RecordInvalid(f"field {name!r} can't be {spelling!r}") from None
+        found: Choice | None = _members(kind).get(spelling)
+        if found is None:
+            raise RecordInvalid(f"field {name!r} can't be {spelling!r}")
+        return found
 
     def path(self, name: str) -> bytes:
         """Take a path inside its workspace."""
@@ -277,8 +315,10 @@ class Fields:
         """Take a file state; None if the field is absent."""
         if not self.has(name):
             return None
-        match self._take(name):
-            case [bytes(blob), int(mode)] if len(blob) == HASH_SIZE and is_number(mode) and is_recorded_mode(mode):
+        value = self._take(name)
+        # Not a match: patterns of classes take twice the time, and every edit has two states.
+        if type(value) is list and len(value) == len(("blob", "mode")):
+            blob, mode = value
+            if type(blob) is bytes and len(blob) == HASH_SIZE and type(mode) is int and is_recorded_mode(mode):
                 return FileState(blob=BlobId(blob), mode=mode)
-            case _:
-                raise RecordInvalid(f"field {name!r} is not [blob, mode]")
+        raise RecordInvalid(f"field {name!r} is not [blob, mode]")

@@ -3,7 +3,7 @@
 The encoding of a record contains the id of the record before it. FORMAT.md lists every field.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final, assert_never
 
@@ -61,6 +61,7 @@ _MAX_COMMIT: Final = 64
 _INT: Final = frozenset({int})
 _STR: Final = frozenset({str})
 _STATUSES: Final = {status.value: status for status in Status}
+_SPELLINGS: Final = {status: status.value for status in Status}
 _EXISTS: Final = {Operation.CREATE: (False, True), Operation.DELETE: (True, False)}
 """Whether the file exists before and after an operation; for all other operations it exists both times."""
 
@@ -309,11 +310,19 @@ def _unit(value: Value) -> Unit:
 
 
 def _verdict(value: Value) -> tuple[Unit, Status]:
-    match value:
-        case [int(seq), int(hunk), str(status)] if is_number(seq) and is_number(hunk) and status in _STATUSES:
+    # Not a match: patterns of classes take twice the time, and a decision may have a hundred thousand verdicts.
+    if type(value) is list and len(value) == len(("seq", "hunk", "status")):
+        seq, hunk, status = value
+        if is_number(seq) and is_number(hunk) and type(status) is str and status in _STATUSES:
             return Unit(Seq(seq), hunk), _STATUSES[status]
-        case _:
-            raise RecordInvalid("a verdict is not [edit, hunk, status]")
+    raise RecordInvalid("a verdict is not [edit, hunk, status]")
+
+
+def _each_verdict(items: list[Value]) -> Iterator[tuple[Unit, Status]]:
+    """Yield verdicts, and empty the list: a decision may have a hundred thousand, which are not kept twice."""
+    items.reverse()
+    while items:
+        yield _verdict(items.pop())
 
 
 def _check_shape(edit: Edit) -> None:
@@ -348,7 +357,7 @@ def _decision_fields(decision: Decision) -> dict[str, Value]:
         "number": decision.number,
         "time": decision.time,
         "action": decision.action.value,
-        "verdicts": [[unit.seq, unit.hunk, status.value] for unit, status in decision.verdicts],
+        "verdicts": [[unit.seq, unit.hunk, _SPELLINGS[status]] for unit, status in decision.verdicts],
         "who": decision.who,
     }
     if decision.written:
@@ -374,7 +383,7 @@ def _decision(fields: Fields) -> Decision:
         number=fields.number("number", least=1),
         time=fields.number("time"),
         action=fields.choice("action", Action),
-        verdicts=tuple(map(_verdict, fields.items("verdicts"))),
+        verdicts=tuple(_each_verdict(fields.items("verdicts"))),
         written=tuple(_written(item) for item in fields.items("written", optional=True)),
         who=fields.text("who"),
         reason=fields.text("reason", ""),

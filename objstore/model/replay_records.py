@@ -7,20 +7,21 @@ may concern thousands of files, each of which is replayed with its own share.
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from operator import itemgetter
+from itertools import islice
+from operator import gt
 from typing import Any, Final, NamedTuple, Self
 
 from objstore.model.basic_types import Action, DocumentId, FileState, Operation, Seq, Status, Unit
+from objstore.model.canonical_msgpack import unpack_in_blocks
 from objstore.model.ids import BlobId
 from objstore.text.forms import NO_FORMS, TextForm
 from objstore.text.hunks import Hunk
 
-__all__ = ["ReplayDecision", "ReplayEdit", "replay_decision", "replay_edit"]
+__all__ = ["ReplayDecision", "ReplayEdit", "replay_decision", "replay_edit", "replay_fields"]
 
 _STATUSES: Final = {status.value: status for status in Status}
 _IN_ORDER: Final = tuple(Status)
 _CODES: Final = {status.value: code for code, status in enumerate(_IN_ORDER)}
-_UNIT: Final = itemgetter(0, 1)
 
 _VERDICT_BYTES: Final = 17
 _WRITTEN_BYTES: Final = 200
@@ -43,8 +44,19 @@ class ReplayEdit(NamedTuple):
     forms: tuple[TextForm, TextForm] = NO_FORMS
 
 
+def replay_fields(encoded: bytes) -> dict[str, Any]:
+    """Return the fields of the record of an edit or a decision. They were checked at ingest and are not checked again.
+
+    Verdicts are columns: a hundred thousand would take 15 MB as lists. Raises RecordInvalid.
+    """
+    verdicts = _Verdicts()
+    fields: dict[str, Any] = unpack_in_blocks(encoded, "verdicts", verdicts.take)
+    fields["verdicts"] = verdicts
+    return fields
+
+
 def replay_edit(fields: dict[str, Any], known: FileState | None) -> ReplayEdit:
-    """Return the edit with a record's decoded `fields`. They were checked at ingest and are not checked again.
+    """Return the edit with the fields that `replay_fields` returns.
 
     `known`: a state that is probably one of the edit's, to be shared instead of copied; None: there is none.
     """
@@ -111,11 +123,13 @@ class ReplayDecision(NamedTuple):
 
     def with_verdicts(self, verdicts: Mapping[Unit, Status]) -> Self:
         """Return the decision with other verdicts."""
-        return self._replace(**_columns((*unit, status.value) for unit, status in verdicts.items()))
+        found = _Verdicts()
+        found.take([(*unit, status.value) for unit, status in verdicts.items()])
+        return self._replace(**found.columns())
 
 
 def replay_decision(fields: dict[str, Any]) -> ReplayDecision:
-    """Return the decision with a record's decoded `fields`. They were checked at ingest and are not checked again."""
+    """Return the decision with the fields that `replay_fields` returns."""
     written = {
         one["document"]: one["after"][0] if "after" in one else None
         for one in fields.get("written", ())
@@ -126,16 +140,34 @@ def replay_decision(fields: dict[str, Any]) -> ReplayDecision:
         action=Action(fields["action"]),
         takes_back=fields.get("takes_back", 0),
         written=written,
-        **_columns(fields["verdicts"]),
+        **fields["verdicts"].columns(),
     )
 
 
-def _columns(verdicts: Iterable[Sequence[Any]]) -> dict[str, Any]:
-    """Return the columns of a decision's verdicts, each of which is an edit, a hunk and a status's name."""
-    rows = sorted(verdicts, key=_UNIT)
-    seqs, hunks, statuses = zip(*rows, strict=True) if rows else ((), (), ())
-    codes = bytes(map(_CODES.__getitem__, statuses))
-    return {"seqs": array("q", seqs), "hunks": array("q", hunks), "codes": codes}
+class _Verdicts:
+    """The verdicts of a decision in columns, as they are read."""
+
+    def __init__(self) -> None:
+        self._seqs = array("q")
+        self._hunks = array("q")
+        self._codes = bytearray()
+
+    def take(self, verdicts: Sequence[Sequence[Any]]) -> None:
+        """Add verdicts, each of which is an edit, a hunk and a status's name."""
+        seqs, hunks, statuses = zip(*verdicts, strict=True) if verdicts else ((), (), ())
+        self._seqs.extend(seqs)
+        self._hunks.extend(hunks)
+        self._codes.extend(map(_CODES.__getitem__, statuses))
+
+    def columns(self) -> dict[str, Any]:
+        """Return the fields that they are of a ReplayDecision, ascending by edit and hunk."""
+        seqs, hunks, codes = self._seqs, self._hunks, bytes(self._codes)
+        units, later = zip(seqs, hunks, strict=True), islice(zip(seqs, hunks, strict=True), 1, None)
+        if any(map(gt, units, later)):
+            order = sorted(range(len(seqs)), key=lambda at: (seqs[at], hunks[at]))
+            seqs, hunks = (array("q", map(column.__getitem__, order)) for column in (seqs, hunks))
+            codes = bytes(map(codes.__getitem__, order))
+        return {"seqs": seqs, "hunks": hunks, "codes": codes}
 
 
 def _state(value: list[Any] | None, known: FileState | None) -> FileState | None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from objstore.model.basic_types import Action, ConflictKind, DocumentId, FileState, Origin, Seq, Status, Unit
+from objstore.model.basic_types import Action, ConflictKind, DocumentId, FileState, Origin, Seq, Status, Unit, counted
 from objstore.model.ids import BlobId
 from objstore.model.views import Act, EditView
 from objstore.values.fastclass import field, value
@@ -31,6 +31,7 @@ __all__ = [
     "Notice",
     "TurnInfo",
     "counted_edits",
+    "owner_at",
 ]
 
 
@@ -44,6 +45,7 @@ class TurnInfo:
     client: str = ""
     model: str = ""
     conversation: str = ""  # of the turn's record; "": that of the call
+    since: int = 0  # the file system's time when the prompt was reported (ns); 0: not known
 
 
 @value
@@ -82,6 +84,11 @@ class Attributor:
         """
         del session, path, recorded, moment, tick
         return False
+
+
+def owner_at(whose: CallInfo | Attributor, path: bytes, moment: int, tick: int, *, is_unseen: bool = False) -> CallInfo:
+    """Return the call that a change of a file at a moment is attributed to. Parameters as for an `Attributor`."""
+    return whose if isinstance(whose, CallInfo) else whose(_name(path), moment, tick, is_unseen=is_unseen)
 
 
 @value
@@ -346,7 +353,7 @@ class NothingToDo:
 def counted_edits(units: Iterable[Unit], accepted: Iterable[Unit]) -> str:
     """Return how many edits some units are of, and of how many of these any unit is accepted, in words."""
     edits, taken = {unit.seq for unit in units}, {unit.seq for unit in accepted}
-    number = f"{len(edits)} edit{'' if len(edits) == 1 else 's'}"
+    number = counted(len(edits), "edit")
     if not taken:
         return number
     return f"{number}, {'accepted' if len(edits) == 1 else f'{len(taken)} of them accepted'}"

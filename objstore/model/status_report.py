@@ -188,7 +188,7 @@ class StatusReport:
     turns: tuple[PendingTurn, ...]  # the turns of these groups, ascending
     external: tuple[ExternalChange, ...]  # files with edits first
     markers: tuple[UnresolvedMarkers, ...]  # by edit
-    unreadable: tuple[str, ...]  # recorded files that can't be read, each with the reason
+    unreadable: tuple[str, ...]  # files and folders that can't be read, each with the reason
     store_bytes: int  # of all segments
     blobs: int
     reclaimable: Reclaimable

@@ -288,6 +288,16 @@ class EditView:
         """Return the numbers of its units, without unit 0 if that changes nothing."""
         return range(0 if self.whole or len(self.units) == 1 else 1, len(self.units))
 
+    @property
+    def telling_units(self) -> tuple[Unit, ...]:
+        """Return its units, without unit 0 if that changes nothing."""
+        return tuple(Unit(self.seq, hunk) for hunk in self.telling)
+
+    @property
+    def all_units(self) -> tuple[Unit, ...]:
+        """Return its units, ascending."""
+        return tuple(Unit(self.seq, hunk) for hunk in range(len(self.units)))
+
 
 @value
 class Verdict:

@@ -15,7 +15,6 @@ Pure insertions and deletions are then moved to a position that depends only on 
 matched. Time is O(n log n) for every input: the number of rounds, of candidate pairs and of bits in bands are limited.
 """
 
-from array import array
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,7 +23,6 @@ from itertools import count
 from math import ceil, log
 from typing import Final, NamedTuple, TypeAlias
 
-from objstore.text.band import Band
 from objstore.text.hunks import Hunk, Span, hunks_fit, hunks_from_spans
 from objstore.text.lines import Affixes, closed, common_affixes, shared_ends, split_lines
 
@@ -229,6 +227,8 @@ class _Matching:
 
     def _banded(self, old: list[int], new: list[int], most: int) -> list[tuple[int, int]]:
         """Return the matched lines of an alignment that leaves at most `most` lines over, or nothing."""
+        from objstore.text.band import Band  # mostly the anchors leave few lines over
+
         slack, found = 0, None
         while (wider := min(max(_SLACK, _WIDER * slack), Band.widest(len(old), len(new), self._bits))) > slack:
             slack = wider
@@ -288,6 +288,8 @@ def _has_changed_throughout(old: list[int], new: list[int], in_old: Counter[int]
     size = ceil(log(12 * len(new)) / log(kinds)) if kinds > 1 else _LONGEST + 1
     if size > min(_LONGEST, len(old)):
         return False
+    from array import array  # most texts are shorter
+
     width = "B" if max(*old, *new) < 1 << 8 else "I"  # few bytes are searched faster
     text = array(width, new).tobytes()
     starts = (int(number * _SPREAD % 1 * (len(old) - size)) for number in range(1, _SAMPLES + 1))

@@ -4,7 +4,9 @@ Two texts that differ only in their final newline have the same lines here: the 
 text. A text is *closed* when its last line ends in b"\n" or it has no line.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
+
+from objstore.values.fastclass import NamedTuple
 
 __all__ = [
     "NOTHING_SHARED",
@@ -19,6 +21,7 @@ __all__ = [
     "shared_tail",
     "split_lines",
     "starts_line",
+    "without_ending",
 ]
 
 _STRIDE: Final = 1 << 16
@@ -42,6 +45,11 @@ def split_lines(content: bytes) -> list[bytes]:
     lines = [line + b"\n" for line in content.split(b"\n")]
     last = lines.pop()[:-1]
     return [*lines, last] if last else lines
+
+
+def without_ending(line: bytes) -> bytes:
+    """Return a line without its LF or CRLF, which git and editors convert into each other."""
+    return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
 def is_closed(content: bytes) -> bool:

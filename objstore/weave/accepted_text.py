@@ -63,7 +63,7 @@ class _Sides:
     accepted: DocumentVersion
     current: DocumentVersion
     lines: tuple[bytes | None, bytes | None]  # in which changes count
-    units: Sequence[Unit]  # live in the current state, rejected in the accepted one; ascending
+    units: Sequence[Unit]  # live in the current state, rejected in the accepted one; those with an effect, ascending
     visibility: bytes  # of the accepted text
     path_writers: tuple[Sequence[Unit], Sequence[Unit]]  # in the accepted state, and in the current one
     mode_writers: tuple[Sequence[Unit], Sequence[Unit]]
@@ -83,7 +83,7 @@ def net_document(document: Document) -> NetDocument:
         accepted=accepted,
         current=document.version(),
         lines=(before, document.lines_text()),
-        units=sorted(off),
+        units=[unit for unit in sorted(off) if document.has_effect(unit)],
         visibility=visibility,
         path_writers=(writers[0], document.path_writers()),
         mode_writers=(writers[1], document.mode_writers()),

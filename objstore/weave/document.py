@@ -5,6 +5,7 @@ what its last live writer wrote. Existence is part of the weave: creation insert
 deletes them. A document is pure: bytes and records go in, states and conflicts come out.
 """
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
@@ -31,6 +32,9 @@ Value = TypeVar("Value")
 _LETTERS: Final = {Status.PENDING: b"p", Status.ACCEPTED: b"a", Status.REJECTED: b"r", Status.AWAY: b"w"}
 _STATUSES: Final = {letter[0]: status for status, letter in _LETTERS.items()}
 _LIVE: Final = frozenset(_LETTERS[status][0] for status in Status if status.is_live)
+_OTHER: Final = re.compile(rb"[^\0]")
+"""A byte in which two arrays differ, in their exclusive or."""
+
 NO_EDIT: Final = Unit(Seq(0), 0)
 """The unit of text that no edit wrote: the text before the first edit."""
 
@@ -261,10 +265,7 @@ class Document:
 
         Units recorded since then were accepted when they were recorded: they are external edits.
         """
-        before = statuses.ljust(len(self._statuses), _LETTERS[Status.ACCEPTED])
-        if before == self._statuses:
-            return {}
-        changed = (index for index, (old, new) in enumerate(zip(before, self._statuses, strict=True)) if old != new)
+        changed = _differing(statuses.ljust(len(self._statuses), _LETTERS[Status.ACCEPTED]), self._statuses)
         return {self._unit(index): _STATUSES[self._statuses[index]] for index in changed}
 
     def set_statuses(self, verdicts: Mapping[Unit, Status]) -> None:
@@ -274,8 +275,9 @@ class Document:
 
     def restore_statuses(self, statuses: bytes) -> None:
         """Restore every unit's status at the time of `statuses`; units recorded since keep theirs."""
-        pairs = enumerate(zip(statuses, self._statuses, strict=False))
-        self._weave.flip({UnitIndex(i): old in _LIVE for i, (old, new) in pairs if (old in _LIVE) != (new in _LIVE)})
+        changed = map(UnitIndex, _differing(statuses, self._statuses[: len(statuses)]))
+        lives = ((index, statuses[index] in _LIVE) for index in changed)
+        self._weave.flip({index: live for index, live in lives if live is not self._live(index)})
         self._statuses[: len(statuses)] = statuses
 
     def set_with_dependents(self, verdicts: Mapping[Unit, Status]) -> tuple[Unit, ...]:
@@ -387,6 +389,18 @@ class Document:
         self.restore_statuses(statuses)
         return found
 
+    def overwritten(self, units: Iterable[Unit]) -> set[Unit]:
+        """Return those of some live units of which the text shows nothing, because others than these changed it all."""
+        found: set[Unit] = set()
+        given: set[UnitIndex] = set()
+        for unit in sorted(units, reverse=True):  # what changed a unit is newer
+            takers = self._weave.takers(self._index(unit))
+            if takers and all(takers) and not all(map(given.intersection, takers)):
+                found.add(unit)
+            else:
+                given.add(self._index(unit))
+        return found
+
     def _taker(self, unit: Unit) -> Unit | None:
         """Return an accepted unit that took out all that `unit` did; None if not all of it is taken out."""
         takers = list(map(self._accepted, self._weave.takers(self._index(unit))))
@@ -410,10 +424,7 @@ class Document:
         others = {unit.seq: other for unit, other in found.items() if unit.hunk}
         idle = (Unit(seq, 0) for seq in others.keys() - rest)
         given = set(units)
-        return {unit: others[unit.seq] for unit in idle if unit in given and self._has_no_effect(unit)}
-
-    def _has_no_effect(self, unit: Unit) -> bool:
-        return self._weave.has_no_effect(self._index(unit))
+        return {unit: others[unit.seq] for unit in idle if unit in given and not self.has_effect(unit)}
 
     def is_accepted(self, index: UnitIndex) -> bool:
         """Return whether a unit of the weave is accepted, as is the text before the first edit."""
@@ -426,6 +437,10 @@ class Document:
     def pending(self) -> list[Unit]:
         """Return the pending units that have an effect, ascending."""
         return self._units_in(Status.PENDING)
+
+    def has_effect(self, unit: Unit) -> bool:
+        """Return whether a unit changes anything: the whole-file part of an edit of lines does not."""
+        return not self._weave.has_no_effect(self._index(unit))
 
     def away(self) -> list[Unit]:
         """Return the units that are away and would have an effect, ascending."""
@@ -648,7 +663,7 @@ class Document:
     def _units_with_effect(self, seq: Seq) -> list[Unit]:
         """Return the units of an edit that change anything, live or dead."""
         units = self.units(seq) if self._has(seq) else []
-        return [unit for unit in units if unit.hunk or not self._weave.has_no_effect(self._index(unit))]
+        return [unit for unit in units if unit.hunk or self.has_effect(unit)]
 
     def _status(self, unit: Unit) -> Status:
         return _STATUSES[self._statuses[self._index(unit)]]
@@ -697,6 +712,12 @@ class Document:
 
     def _name(self) -> str:
         return self._paths.read(self._is_live)[0].decode("utf-8", "surrogateescape")
+
+
+def _differing(before: bytes | bytearray, now: bytes | bytearray) -> list[int]:
+    """Return the places in which statuses of the same units differ: few, of the many of a file with a long history."""
+    both = int.from_bytes(before, "big") ^ int.from_bytes(now, "big")
+    return [found.start() for found in _OTHER.finditer(both.to_bytes(len(now), "big"))]
 
 
 def replayed(

@@ -15,7 +15,8 @@ from objstore.model.basic_types import Seq, Status, Unit
 from objstore.model.large_file_placeholder import is_placeholder
 from objstore.text.diff import diff_lines
 from objstore.text.forms import expressed, form_of, is_either_binary, lines_of, shown_lines
-from objstore.text.lines import split_lines
+from objstore.text.hunks import Hunk
+from objstore.text.lines import split_lines, without_ending
 from objstore.values.fastclass import value
 from objstore.weave.document import Document
 from objstore.weave.runs import BASE, WeaveUnit
@@ -58,13 +59,13 @@ def returning(
 
 
 def undecided_lines(document: Document, earlier: Mapping[Unit, Status]) -> dict[bytes, Seq]:
-    """Return the lines that edits under review wrote, shown or not, each with the newest such edit.
+    """Return the lines that edits under review wrote, shown or not, without endings, each with the newest such edit.
 
     `earlier`: the statuses that units which are away had before.
     """
     units = sorted({*_pending(document), *(unit for unit, status in earlier.items() if status is Status.PENDING)})
     return {
-        line: unit.seq
+        without_ending(line): unit.seq
         for unit in units
         for run in _weave_unit(document, unit).inserted
         for line in filter(is_telling, split_lines(run.text))
@@ -296,38 +297,66 @@ def _other_lines(
     owners = undecided_lines(document, undecided)
     if not owners:
         return None, ()
-    hunks = diff_lines(shown, lines)
-    old = split_lines(shown)
+    found: set[Seq] = set()
+    old = _with_new_endings(document, shown, lines, found)
+    before = expressed(b"".join(old), form_of(present)) if found else present
+    if before is None:
+        return None, ()
+    hunks = diff_lines(b"".join(old), lines)
     left = Counter(_hidden_lines(document, undecided))
     left.update(_taken_lines(document, old, (line for hunk in hunks for line in range(hunk.old_start, hunk.old_end))))
-    found: set[Seq] = set()
 
     def is_back(line: bytes) -> bool:
-        if left[line] <= 0:
+        bare = without_ending(line)
+        if left[bare] <= 0:
             return False
-        left[line] -= 1
-        found.add(owners[line])
+        left[bare] -= 1
+        found.add(owners[bare])
         return True
 
-    return partial_text(present, text, is_back), tuple(sorted(found))
+    back = partial_text(before, text, is_back)
+    return (before if back is None and found else back), tuple(sorted(found))
+
+
+def _with_new_endings(document: Document, shown: bytes, text: bytes, found: set[Seq]) -> list[bytes]:
+    """Return the document's lines, those of edits under review with the endings that a text has for them.
+
+    The edits of which a line has another ending there are added to `found`.
+    """
+    lines, new = split_lines(shown), split_lines(text)
+    if (b"\r\n" in shown) == (b"\r\n" in text):
+        return lines
+    pending = set(_pending(document))
+    writers = [unit for unit, count in document.blame() for _ in range(count)]
+    bare, bare_new = (b"\n".join([*map(without_ending, each), b""]) for each in (lines, new))
+    at = at_new = 0
+    for hunk in [*diff_lines(bare, bare_new), Hunk(len(lines), 0, len(new), 0)]:
+        for line, other in zip(range(at, hunk.old_start), range(at_new, hunk.new_start), strict=True):
+            writer, ending = writers[line], new[other]
+            if writer in pending and lines[line] != ending and lines[line].endswith(b"\n") == ending.endswith(b"\n"):
+                lines[line] = ending
+                found.add(writer.seq)
+        at, at_new = hunk.old_end, hunk.new_end
+    return lines
 
 
 def _hidden_lines(document: Document, undecided: Mapping[Unit, Status]) -> Iterator[bytes]:
-    """Yield the lines of edits under review that the text does not show."""
+    """Yield the lines of edits under review that the text does not show, without endings."""
     for unit in {*_pending(document), *undecided}:
         for run in _weave_unit(document, unit).inserted:
             if not run.shown and not any(form.shown for form in run.descendants()):
-                yield from filter(is_telling, split_lines(run.text))
+                yield from map(without_ending, filter(is_telling, split_lines(run.text)))
 
 
 def _taken_lines(document: Document, shown: list[bytes], removed: Iterable[int]) -> Iterator[bytes]:
-    """Yield those of the removed lines of the text that an edit under review wrote."""
+    """Yield those of the removed lines of the text that an edit under review wrote, without endings."""
     pending = set(_pending(document))
     gone: Collection[int] = set(removed)
     line = 0
     for unit, count in document.blame():
         if unit in pending:
-            yield from (shown[at] for at in range(line, line + count) if at in gone and is_telling(shown[at]))
+            lines = (shown[at] for at in range(line, line + count) if at in gone)
+            yield from map(without_ending, filter(is_telling, lines))
         line += count
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 from objstore.model.basic_types import DocumentId, FileState
 from objstore.model.ids import BlobId
 from objstore.model.relpath import beginning, joined
-from objstore.model.tree import ExcludedEntry, TreeEntry, TreeFolder, encode_tree, entry_at
+from objstore.model.tree import EMPTY_TREE, ExcludedEntry, TreeEntry, TreeFolder, encode_tree, entry_at
 from objstore.storage.transaction.journal import Journal
 
 if TYPE_CHECKING:
@@ -134,12 +134,12 @@ class KnownStates:
 
     def _is_new(self, folder: bytes) -> bool:
         """Return whether an existing folder holds no known file, or only ones that a decision deleted with it."""
-        index, names = self._store.index, self.entries(folder)
+        index = self._store.index
         if not index.folders.was_emptied_by_decision(folder):
-            return not names and not self._store.paths_below(folder)
+            return self._tree(folder) in {None, EMPTY_TREE} and not self._store.paths_below(folder)
         return all(
             self._store.ever_at(path) or index.folders.was_emptied_by_decision(path)
-            for path in map(partial(joined, folder), names)
+            for path in map(partial(joined, folder), self.entries(folder))
         )
 
     def _may_hold(self, folder: bytes) -> bool:

@@ -17,13 +17,16 @@ from objstore.disk.fs.stat_signature import FolderKey, FolderSignature, pack_sig
 if TYPE_CHECKING:
     from objstore.worktree.batch_stat import StatTable
 
-__all__ = ["changed_folders", "key_of"]
+__all__ = ["SharedLooks", "changed_folders", "key_of"]
 
 StatNames = Callable[[int, Sequence[bytes]], bytes]
 """Return the packed stat signatures of the files with these names in an open folder. Raises OSError."""
 
 Summarize = Callable[[bytes], bytes]
 """Return what the cache keeps of packed stat signatures: a digest is shorter, and so faster to read."""
+
+SharedLooks = dict[tuple[bytes, bytes], bytes]
+"""What comparisons of one command saw: packed stat signatures, by a folder's path and its files' joined names."""
 
 _FOLDER: Final = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 
@@ -36,14 +39,17 @@ def changed_folders(
     known: Sequence[FolderSignature],
     summarize: Summarize = bytes,
     seen: dict[bytes, bytes] | None = None,
+    shared: SharedLooks | None = None,
 ) -> list[bytes]:
     """Return the folders below the open folder `root` whose names or files differ from what is known of them.
 
     They are in no particular order. `summarize`: what `known` holds of packed stat signatures (default: all of them).
-    `seen`: gets the packed stat signatures of the known names of each folder whose files differ.
+    `seen`: gets the packed stat signatures of the known names of each folder whose files differ. `shared`: has what
+    counts as seen just now, so that no file is looked at twice, and gets what is seen here (None: nothing).
     """
-    with _stat_names(_table(root) if _file_count(known) >= _WORTH_TABLE else None) as stat_names:
-        return _changed(root, stat_names, known, summarize, {} if seen is None else seen)
+    new = known if not shared else [each for each in known if (each[0], each[2]) not in shared]
+    with _stat_names(_table(root) if _file_count(new) >= _WORTH_TABLE else None) as stat_names:
+        return _changed(root, stat_names, known, summarize, {} if seen is None else seen, shared)
 
 
 def key_of(seen: os.stat_result) -> FolderKey:
@@ -62,11 +68,10 @@ def _changed(
     known: Sequence[FolderSignature],
     summarize: Summarize,
     seen: dict[bytes, bytes],
+    shared: SharedLooks | None,
 ) -> list[bytes]:
     found = []
     for path, key, joined, signatures in known:
-        # Split here and not for all folders first: the names are then still in the processor's caches.
-        names = joined.split(b"\0") if joined else []
         try:
             fd = os.open(path or b".", _FOLDER, dir_fd=root)
         except OSError:
@@ -77,7 +82,12 @@ def _changed(
             if key is not None and not _is_as_known(os.fstat(fd), key):
                 found.append(path)
                 continue
-            now = stat_names(fd, names)
+            now = None if shared is None else shared.get((path, joined))
+            if now is None:
+                # Split here and not for all folders first: the names are then still in the processor's caches.
+                now = stat_names(fd, joined.split(b"\0") if joined else [])
+                if shared is not None:
+                    shared[path, joined] = now
             if summarize(now) != signatures:
                 found.append(path)
                 seen[path] = now

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence, Set as AbstractSet
 
     from objstore.storage.transaction.journal import Journal
+    from objstore.worktree.changed_dirs import SharedLooks
 
 __all__ = ["changed_tips"]
 
@@ -51,8 +52,11 @@ class _CleanFile(NamedTuple):
     signature: StatSignature
 
 
-def changed_tips(journal: Journal) -> list[Tip]:
-    """Return the tips whose files differ, or may differ, from them, ordered by path."""
+def changed_tips(journal: Journal, shared: SharedLooks | None = None) -> list[Tip]:
+    """Return the tips whose files differ, or may differ, from them, ordered by path.
+
+    `shared`: gets what was seen of folders of which all files were as recorded the last time.
+    """
     index = journal.store.index
     now = index.file_stats.position()
     kept = index.file_stats.clean_folders()
@@ -65,7 +69,7 @@ def changed_tips(journal: Journal) -> list[Tip]:
         clean = {each.folder: each for each in kept.folders}
         if kept.until != now:
             recorded = index.file_stats.folders_recorded_since(kept.until)
-        checked, tips = _clean_folder_tips(journal, real_folders, kept, recorded)
+        checked, tips = _clean_folder_tips(journal, real_folders, kept, recorded, shared)
     suspects = recorded | (clean.keys() - checked)
     is_all = not clean or len(suspects) * _FEW > len(clean)
     recorded_file_stats = (
@@ -178,7 +182,11 @@ class _Inspection:
 
 
 def _clean_folder_tips(
-    journal: Journal, real_folders: _SymlinkFreeFolders, kept: CleanFolders, recorded: AbstractSet[bytes]
+    journal: Journal,
+    real_folders: _SymlinkFreeFolders,
+    kept: CleanFolders,
+    recorded: AbstractSet[bytes],
+    shared: SharedLooks | None,
 ) -> tuple[set[bytes], list[Tip]]:
     """Return the folders whose digest is the same, and the tips in them whose files differ from them."""
     # `changed_folders` itself checks that the last name is a folder.
@@ -187,7 +195,8 @@ def _clean_folder_tips(
         for each in kept.folders
         if each.folder not in recorded and _are_few(each) and real_folders.has(folder_of(each.folder))
     ]
-    different = set(changed_folders(journal.tree.fd, [folder_signature_of(each) for each in candidates], digest))
+    signatures = [folder_signature_of(each) for each in candidates]
+    different = set(changed_folders(journal.tree.fd, signatures, digest, shared=shared))
     checked: set[bytes] = set()
     tips: list[Tip] = []
     for each in candidates:

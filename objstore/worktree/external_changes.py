@@ -1,14 +1,21 @@
 """Describe files whose state on disk differs from the tip of their document."""
 
-import os
-from collections.abc import Iterable
+from __future__ import annotations
 
-from objstore.disk.fs.confined_path import FileOnDisk, Tree
+import os
+from typing import TYPE_CHECKING
+
 from objstore.disk.fs.file_state import file_at, taken_by
-from objstore.model.basic_types import FileState, is_other_kind
-from objstore.model.results import ExternalChange
-from objstore.storage.index.rows import Tip
-from objstore.storage.transaction.journal import Journal
+from objstore.model.basic_types import is_other_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from objstore.disk.fs.confined_path import FileOnDisk, Tree
+    from objstore.model.basic_types import FileState
+    from objstore.model.results import ExternalChange
+    from objstore.storage.index.rows import Tip
+    from objstore.storage.transaction.journal import Journal
 
 __all__ = ["concerns_disk", "external_view", "found_at", "found_changes"]
 
@@ -39,13 +46,20 @@ def found_at(journal: Journal, tip: Tip) -> tuple[FileState, FileOnDisk] | None:
 
 
 def concerns_disk(journal: Journal, tip: Tip) -> bool:
-    """Return whether the tip's path is its document's: another document may have taken the path of a deleted one."""
+    """Return whether the tip's path is its document's: another document may have taken the path of a deleted one.
+
+    The files of a mirror are on no disk here.
+    """
+    if journal.is_mirror:
+        return False
     at_path = journal.store.index.documents.tip_at(tip.path)
     return at_path is not None and at_path.document == tip.document
 
 
 def external_view(tree: Tree, tip: Tip, found: tuple[FileState, FileOnDisk] | None) -> ExternalChange:
     """Return the view of a change, from what was found at the tip's path (None: nothing)."""
+    from objstore.model.results import ExternalChange  # most statuses find no change, and don't wait for it
+
     return ExternalChange(
         document=tip.document,
         path=os.fsdecode(tip.path),

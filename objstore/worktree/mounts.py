@@ -80,10 +80,12 @@ def _bound(root: str) -> set[bytes]:
     except OSError:
         return set()
     above = os.fsencode(os.path.realpath(root)) + b"/"
-    points = [
-        re.sub(_ESCAPED, lambda found: bytes([int(found[1], 8)]), each[_POINT]) for each in fields if len(each) > _POINT
-    ]
+    points = [_unescaped(each[_POINT]) for each in fields if len(each) > _POINT]
     return {point.removeprefix(above) for point in points if point.startswith(above)}
+
+
+def _unescaped(point: bytes) -> bytes:
+    return re.sub(_ESCAPED, lambda found: bytes([int(found[1], 8)]), point) if b"\\" in point else point
 
 
 def _mount_points(root: str) -> list[bytes]:

@@ -9,7 +9,6 @@ from objstore.disk.fs.nofollow import open_store_folder, write_derived_file
 from objstore.disk.fs.reserved_names import STAT_CACHE_NAME, STORE_NAME
 from objstore.disk.ignore_rules.rule_files import IgnoreReader, RepositoryIndex
 from objstore.disk.ignore_rules.scan_rules import ScanRules, rules_of_workspace
-from objstore.disk.witnesses.remarks import LEFT_OUT, add_remarks
 from objstore.model.ids import BlobId
 from objstore.model.relpath import folders_above, joined
 from objstore.model.tree import ExcludedEntry, TreeEntry, entry_at
@@ -31,13 +30,13 @@ def discard_content(_: ReadFile) -> None:
 class WorktreeScan:
     """One scan of a workspace, and the stat cache that it continues."""
 
-    def __init__(self, journal: Journal) -> None:
-        """Load the stat cache. The files that a walk finds are compared with the baseline that exists now."""
+    def __init__(self, journal: Journal, stat_cache: StatCache | None = None) -> None:
+        """Load the stat cache, if none is given. What a walk finds is compared with the baseline that exists now."""
         self._journal: Final = journal
         self._folder: Final = os.path.join(journal.tree.root, STORE_NAME)
         with journal.reading() as store:
             self.baseline = store.index.holders.baseline()
-        self.stat_cache: Final = self._loaded()
+        self.stat_cache: Final = self._loaded() if stat_cache is None else stat_cache
         self._rules: ScanRules | None = None  # None: nothing has been walked yet
         self._repositories: dict[bytes, RepositoryIndex | None] = {}
         self.apply_new_records()
@@ -101,8 +100,11 @@ class WorktreeScan:
     def save(self) -> None:
         """Save the stat cache for the next scan. If that fails, the next scan reads more, and nothing else is lost."""
         # First, because the next scan compares with the cache that is saved here.
-        add_remarks(self._journal.tree.root, LEFT_OUT, self.stat_cache.newly_left_out)
-        self.stat_cache.newly_left_out.clear()
+        if self.stat_cache.newly_left_out:
+            from objstore.disk.witnesses.remarks import LEFT_OUT, add_remarks  # rules seldom change
+
+            add_remarks(self._journal.tree.root, LEFT_OUT, self.stat_cache.newly_left_out)
+            self.stat_cache.newly_left_out.clear()
         encoded = self.stat_cache.encoded(self._journal.store.log.store, self._number)
         with suppress(CasError, OSError):
             write_derived_file(self._journal.disk, self._folder, *os.path.split(STAT_CACHE_NAME), encoded)

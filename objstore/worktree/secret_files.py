@@ -6,16 +6,18 @@ derived data: without them, the next scan and the next status find the same agai
 
 import os
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgpack import packb, unpackb
 
 from objstore.disk.fs.nofollow import read_store_file, write_derived_file
 from objstore.disk.fs.reserved_names import STORE_NAME
 from objstore.disk.ignore_rules.scan_rules import ScanRules, rules_of_workspace
-from objstore.model.status_report import SecretFiles
 from objstore.storage.transaction.journal import Journal
 from objstore.values.errors import CasError, StoreLinked, StoreNotRegular
+
+if TYPE_CHECKING:
+    from objstore.model.status_report import SecretFiles
 
 __all__ = ["note_left_out", "secret_files"]
 
@@ -38,11 +40,13 @@ def note_left_out(journal: Journal, rules: ScanRules, paths: list[bytes]) -> Non
         _write(journal, _LEFT_OUT, [rules.fingerprint, found, _held(journal, found)])
 
 
-def secret_files(journal: Journal) -> SecretFiles:
+def secret_files(journal: Journal) -> "SecretFiles":
     """Return the files that look like secrets, as far as the last scan and the journal show them.
 
     None if the settings can't be read. The caller is `journal.reading`.
     """
+    from objstore.model.status_report import SecretFiles  # scans need only `note_left_out`
+
     try:
         rules = rules_of_workspace(journal.tree.root)
     except CasError:

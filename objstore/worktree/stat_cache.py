@@ -23,7 +23,7 @@ from objstore.disk.fs.stat_signature import (
     signature_at,
     unpack_signatures,
 )
-from objstore.disk.ignore_rules.gitignore import IgnoreTexts
+from objstore.disk.ignore_rules.ignore_texts import IgnoreTexts
 from objstore.model.basic_types import MAX_INT
 from objstore.model.ids import HASH_SIZE, BlobId, blob_id
 from objstore.model.relpath import folders_above, is_within, joined
@@ -168,6 +168,7 @@ class StatCache:
         cached = self._open.get(path)
         if cached is None and path in self._rows:
             cached = self._open[path] = _decode_folder(self._rows[path])
+            self._saved_names[path] = cached.names
         return cached
 
     def __contains__(self, path: object) -> bool:

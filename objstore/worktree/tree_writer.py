@@ -1,13 +1,15 @@
 """Store the file contents that a walk reads, and build the trees of the folders that it found."""
 
 from contextlib import nullcontext
-from typing import Final, NamedTuple
+from typing import Final
 
+from objstore.disk.fs.stat_signature import tree_modes
 from objstore.model.ids import BlobId, blob_id
 from objstore.model.relpath import folders_above, joined
-from objstore.model.tree import FOLDER, ExcludedEntry, TreeEntry, encode_tree
+from objstore.model.tree import EMPTY_TREE, FOLDER, ExcludedEntry, TreeEntry, encode_tree
 from objstore.storage.store.write_batch import Batch
 from objstore.storage.transaction.journal import Journal
+from objstore.values.fastclass import NamedTuple
 from objstore.worktree.stat_cache import UNKNOWN, CachedFolder
 from objstore.worktree.walk import ReadFile, TreeWalk
 
@@ -17,7 +19,6 @@ _PIECE: Final = 2 << 20
 """Bytes that are stored at once: encoding them holds the writer lock for a few milliseconds."""
 
 _PIECE_FILES: Final = 256
-_EMPTY: Final = blob_id(encode_tree(()))
 
 
 class ContentWriter:
@@ -125,11 +126,12 @@ class TreeBuilder:
     def _compute(self, cached: CachedFolder) -> None:
         entries: list[TreeEntry | ExcludedEntry] = [ExcludedEntry(name) for name in cached.left_out]
         files, folders = list[BlobId](), list[BlobId]()
-        for name, (facts, blob) in cached.files().items():
+        for at, (name, mode) in enumerate(zip(cached.names, tree_modes(cached.facts), strict=True)):
+            blob = cached.blob(at)
             if blob == UNKNOWN:
                 entries.append(ExcludedEntry(name))
             else:
-                entries.append(TreeEntry(name, facts.tree_mode, blob))
+                entries.append(TreeEntry(name, mode, blob))
                 files.append(blob)
         for name in cached.folders:
             path = joined(cached.path, name)
@@ -139,7 +141,7 @@ class TreeBuilder:
                     entries.append(ExcludedEntry(name))
             elif inner.is_incomplete:
                 entries.append(ExcludedEntry(name))
-            elif inner.tree != _EMPTY:
+            elif inner.tree != EMPTY_TREE:
                 entries.append(TreeEntry(name, FOLDER, BlobId(inner.tree)))
                 folders.append(BlobId(inner.tree))
         encoded = encode_tree(entries)

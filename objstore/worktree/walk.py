@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from contextlib import ExitStack, contextmanager
 from heapq import heappop, heappush
-from typing import Final, NamedTuple
+from typing import Final
 
 from objstore.disk.fs.confined_path import ResolvedPath, Tree
 from objstore.disk.fs.content_source import FileSource, Source
@@ -26,7 +26,8 @@ from objstore.disk.fs.stat_signature import (
     pack_signatures,
     read_signature_fields,
 )
-from objstore.disk.ignore_rules.gitignore import REBUILT_FOLDERS, TAGS, IgnoreTexts, Rules, Verdict
+from objstore.disk.ignore_rules.gitignore import REBUILT_FOLDERS, TAGS, Rules, Verdict
+from objstore.disk.ignore_rules.ignore_texts import IgnoreTexts
 from objstore.disk.ignore_rules.rule_files import (
     RULE_FILES,
     IgnoreReader,
@@ -40,12 +41,12 @@ from objstore.model.ids import BlobId, blob_id
 from objstore.model.large_file_placeholder import is_placeholder
 from objstore.model.relpath import folders_above, is_within, joined
 from objstore.values.errors import CasError, FileChanged, FileMissing, PermissionRefused
-from objstore.values.fastclass import field, value, variable
+from objstore.values.fastclass import NamedTuple, field, value, variable
 from objstore.worktree.changed_dirs import changed_folders, key_of
 from objstore.worktree.changed_files import FolderFiles, positions_apart
 from objstore.worktree.stat_cache import UNKNOWN, CachedFolder, ChangedNames, Look, StatCache, is_among
 
-__all__ = ["COARSEST_TIMESTAMP_NS", "Keep", "ReadFile", "ScanLimits", "SkippedPath", "TreeWalk"]
+__all__ = ["OTHER_KIND", "Keep", "ReadFile", "ScanLimits", "SkippedPath", "TreeWalk", "time_error"]
 
 
 class ReadFile(NamedTuple):
@@ -60,6 +61,9 @@ class ReadFile(NamedTuple):
 
 Keep = Callable[[ReadFile], None]
 """Take a file that a walk has read. May raise FileChanged or FileMissing if the file has changed or is gone."""
+
+OTHER_KIND: Final = "no file, link or folder"
+"""The reason for which a pipe or a socket is skipped."""
 
 _OURS: Final = r"\.cas(?:[.-][0-9a-f]{16}|\.before-conversion)"
 """Names that this program itself uses for a moment: a staged file, a store that is being created or converted."""
@@ -76,8 +80,13 @@ _WORTH_TABLE: Final = 3_000
 _UNSEEN: Final = StatSignature(0, 0, 0, 0, stat.S_IFREG)
 """The signature of a file for which lstat failed."""
 
-COARSEST_TIMESTAMP_NS: Final = 2_000_000_000
-"""Nanoseconds: the clock tick of the coarsest file system, for folders on another file system than the store."""
+_COARSEST_TICK_NS: Final = 2_000_000_000
+"""Nanoseconds: the clock tick of the coarsest file system."""
+
+
+def time_error(device: int, own: int) -> int:
+    """Return how far the time of a file on a device may differ from those of the store's own device (ns)."""
+    return 0 if device == own else _COARSEST_TICK_NS
 
 
 @value
@@ -347,7 +356,7 @@ class TreeWalk:
         )
         # An ignored rule file has no cached signature, so a change of it would not show.
         is_rule_file_ignored = any(file in names.left_out for file in listed.rule_files)
-        until = clock - (0 if own.st_dev == self._device else COARSEST_TIMESTAMP_NS)
+        until = clock - time_error(own.st_dev, self._device)
         is_young = own.st_ctime_ns >= until or bool(changed_since(facts, until))
         return (
             CachedFolder(
@@ -447,11 +456,12 @@ class TreeWalk:
         new: Collection[bytes] = file_names
         if old is not None and old.rules == rules.fingerprint:
             # The same rules scan the same files; only of those that git ignores, its index may have others now.
-            tracked = [bisect_left(file_names, name) for name in old.tracked if is_among(name, file_names)]
-            places = sorted({*tracked, *positions_apart(old.names, file_names)[1]})
-            new = [file_names[at] for at in places]
-            for start, end in zip([0, *(at + 1 for at in places)], [*places, len(file_names)], strict=True):
-                names.files += file_names[start:end]
+            gone, appeared = positions_apart(old.names, file_names)
+            tracked = [name for name in old.tracked if is_among(name, file_names)]
+            new = [*tracked, *(file_names[at] for at in appeared if not is_among(file_names[at], old.tracked))]
+            dropped = sorted({*gone, *(bisect_left(old.names, name) for name in tracked if is_among(name, old.names))})
+            for start, end in zip([0, *(at + 1 for at in dropped)], [*dropped, len(old.names)], strict=True):
+                names.files += old.names[start:end]  # the same objects, which are compared faster later
         folder = os.fsdecode(path)
         secrets, excluded = self._reader.rules.secrets, self._reader.rules.excluded
         for name, kind in sorted([*((os.fsdecode(name), "file") for name in new), *others]):
@@ -474,7 +484,7 @@ class TreeWalk:
                 names.files.append(encoded)
             else:
                 names.left_out.append(encoded)
-                self._skip(joined(path, encoded), "no file, link or folder")
+                self._skip(joined(path, encoded), OTHER_KIND)
         for found in (names.files, names.folders, names.left_out, names.tracked, names.secrets):
             found.sort()
         return names
@@ -786,8 +796,11 @@ def _kinds(fd: int) -> tuple[list[str], list[tuple[str, str]]]:
 
 
 def _encoded(names: Sequence[str]) -> list[bytes]:
-    """Return the bytes of file names, ascending. No name contains a NUL, and one string is encoded faster than many."""
-    return sorted(os.fsencode("\0".join(names)).split(b"\0")) if names else []
+    """Return the bytes of file names, ascending. No name contains a NUL, and one string is encoded faster than many.
+
+    Text is sorted faster than bytes, and nearly all of it is in the order of its bytes then.
+    """
+    return sorted(os.fsencode("\0".join(sorted(names))).split(b"\0")) if names else []
 
 
 def _self_and_above(path: bytes) -> tuple[bytes, bytes]:

@@ -307,29 +307,25 @@ class Disk:
         process's own; root's is the folder's that it is staged in). The system begins to write the bytes out;
         `sync_staged` waits for them.
         """
-        temporary = f".cas-{os.urandom(8).hex()}"
-        with _Translated(name):
-            fd = os.open(temporary, _TEMPORARY_FLAGS, 0o600, dir_fd=directory)
-            try:
-                if hasattr(os, "removexattr"):
-                    with suppress(OSError):  # `directory` has a default list for new files, the file's folder another
-                        os.removexattr(fd, _ACCESS_LIST)
-                _write_with_holes(fd, content)
-                if like is None and os.geteuid() == 0:
-                    like = os.fstat(directory)
-                if like is not None:
-                    _set_owner(fd, like)
-                _set_mode(fd, settable_mode(mode))
-                if hasattr(os, "posix_fadvise"):
-                    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)  # begins to write, and drops nothing unwritten
-                if not mode & stat.S_IRUSR:
-                    _sync_names(fd)  # it can't be opened again to be synced
-            except BaseException:
-                with suppress(OSError):
-                    os.unlink(temporary, dir_fd=directory)
-                raise
-            finally:
-                os.close(fd)
+        with _staged(directory, name) as (fd, temporary):
+            _write_with_holes(fd, content)
+            _own(fd, like, directory)
+            _set_mode(fd, settable_mode(mode))
+            if hasattr(os, "posix_fadvise"):
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)  # begins to write, and drops nothing unwritten
+            if not mode & stat.S_IRUSR:
+                _sync_names(fd)  # it can't be opened again to be synced
+        return temporary
+
+    def stage_derived(self, directory: int, content: bytes, name: str) -> str:
+        """Write `content` to a new file in `directory` for `replace_derived`, and return its name there.
+
+        The system writes the bytes out when it likes, or never if another file replaces this one before.
+        """
+        with _staged(directory, name) as (fd, temporary):
+            _write_all(fd, content)
+            _own(fd, None, directory)
+            _set_mode(fd, 0o600)
         return temporary
 
     def sync_staged(self, directory: int, staged: str, name: str) -> None:
@@ -625,10 +621,10 @@ def give_written(path: str, content: bytes) -> None:
 def make_folders(path: str, mode: int = 0o777) -> None:
     """Create a folder and the missing ones above it; what root creates belongs to the owner of the folder above.
 
-    `path` is absolute.
+    `path` is absolute. Raises OSError.
     """
     above = os.path.dirname(path)
-    if not is_made(above):
+    if above != path and not is_made(above):  # nothing is above the root of the system
         make_folders(above, mode)
     with suppress(FileExistsError), giving_away(above):
         os.mkdir(path, mode)
@@ -719,6 +715,25 @@ def _write_pieces(fd: int, content: Pieces, sync_every: int = 0) -> int:
     return size
 
 
+@contextmanager
+def _staged(directory: int, name: str) -> Iterator[tuple[int, str]]:
+    """Open a new file in a folder, and remove it again if the block fails; yield the descriptor and its name."""
+    temporary = f".cas-{os.urandom(8).hex()}"
+    with _Translated(name):
+        fd = os.open(temporary, _TEMPORARY_FLAGS, 0o600, dir_fd=directory)
+        try:
+            if hasattr(os, "removexattr"):
+                with suppress(OSError):  # `directory` has a default list for new files, the file's folder another
+                    os.removexattr(fd, _ACCESS_LIST)
+            yield fd, temporary
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary, dir_fd=directory)
+            raise
+        finally:
+            os.close(fd)
+
+
 def _write_with_holes(fd: int, content: Pieces) -> None:
     """Write all of `content` into an empty file. Long stretches of zeros become holes, so sparse files stay sparse."""
     size = 0
@@ -732,6 +747,14 @@ def _write_with_holes(fd: int, content: Pieces) -> None:
             else:
                 _write_all(fd, block)
     os.ftruncate(fd, size)
+
+
+def _own(fd: int, like: os.stat_result | None, directory: int) -> None:
+    """Give a new file the owner and group of `like` (None: this process's own; if that is root's, the folder's)."""
+    if like is None and os.geteuid() == 0:
+        like = os.fstat(directory)
+    if like is not None:
+        _set_owner(fd, like)
 
 
 def _set_owner(fd: int, like: os.stat_result) -> None:

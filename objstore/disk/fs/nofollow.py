@@ -156,7 +156,7 @@ def write_derived_file(disk: Disk, store: str, folder: str, name: str, content: 
         disk.make_store_folder(place)
     with open_store_folder(os.path.join(store, "tmp")) as scratch, open_store_folder(place) as target:
         for attempts_left in reversed(range(_ATTEMPTS)):
-            staged = disk.stage(scratch, content, None, 0o600, name)
+            staged = disk.stage_derived(scratch, content, name)
             try:
                 disk.replace_derived(scratch, staged, target, name)
             except FileNotFoundError:

@@ -26,8 +26,10 @@ __all__ = [
 
 ProcessName = NewType("ProcessName", str)
 
-_FORM: Final = r"([1-9][0-9]{0,9}):([0-9]{1,20}):([0-9a-f]{32}):([0-9]{1,20}):([^\0\n]{1,255})"
-"""Number, beginning (clock ticks since the boot), boot, namespace of process numbers, machine."""
+_LONGEST_NUMBERS: Final = (10, 20, 20)  # digits of a process, of its beginning, and of a namespace
+_BOOT_DIGITS: Final = 32
+_LONGEST_MACHINE: Final = 255
+_HEX_DIGITS: Final = frozenset("0123456789abcdef")
 
 _BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
 _BOOT_ID_BYTES: Final = 64
@@ -73,11 +75,11 @@ def _lineage(number: int) -> list[ProcessName]:
 
 def has_ended(name: ProcessName) -> bool:
     """Return whether a process has certainly ended. False if that can't be known, as of one on another machine."""
-    found = re.fullmatch(_FORM, name)
+    parts = _parts(name)
     own = _system()
-    if found is None or own is None:
+    if parts is None or own is None:
         return False
-    number, began, *system = found.groups()
+    number, began, *system = parts
     boot, namespace, machine = own
     if system[2] != machine:
         return False
@@ -126,7 +128,7 @@ def outlived(newest: int, seconds: float, client: ProcessName | None, folder: st
 
 def valid_process_name(held: object) -> ProcessName | None:
     """Return a process name that a file holds; None if it has not that form."""
-    return ProcessName(held) if isinstance(held, str) and re.fullmatch(_FORM, held) else None
+    return ProcessName(held) if isinstance(held, str) and _parts(held) is not None else None
 
 
 class Processes:
@@ -153,6 +155,29 @@ MACHINE: Final = Processes()
 """The processes that really run."""
 
 
+def _parts(name: str) -> list[str] | None:
+    """Return number, beginning (clock ticks since the boot), boot, namespace of process numbers, and machine.
+
+    None if the name has another form. Each hook asks, so it is not a regular expression: compiling one takes 0.2 ms.
+    """
+    parts = name.split(":", 4)
+    if len(parts) != len(("number", "began", "boot", "namespace", "machine")):
+        return None
+    number, began, boot, namespace, machine = parts
+    is_form = (
+        all(
+            each.isascii() and each.isdigit() and len(each) <= most
+            for each, most in zip((number, began, namespace), _LONGEST_NUMBERS, strict=True)
+        )
+        and not number.startswith("0")
+        and len(boot) == _BOOT_DIGITS
+        and _HEX_DIGITS.issuperset(boot)
+        and 0 < len(machine) <= _LONGEST_MACHINE
+        and not {"\0", "\n"} & set(machine)
+    )
+    return parts if is_form else None
+
+
 def _system() -> tuple[str, str, str] | None:
     """Return the boot, the namespace of process numbers and the machine; None where processes can't be named."""
     # Read bytes: a text file would import its encoding first.
@@ -160,7 +185,7 @@ def _system() -> tuple[str, str, str] | None:
         boot = file.read(_BOOT_ID_BYTES).decode("ascii").strip().replace("-", "").lower()
         # In a sandbox, `/proc` may be that of another namespace, where numbers mean other processes.
         if os.readlink("/proc/self") == str(os.getpid()):
-            namespace = re.sub(r"[^0-9]", "", os.readlink("/proc/self/ns/pid"))
+            namespace = "".join(filter(str.isdigit, os.readlink("/proc/self/ns/pid")))
             system = (boot, namespace, os.uname().nodename)
             return system if valid_process_name(":".join(["1", "0", *system])) else None
     return None

@@ -5,22 +5,31 @@ from contextlib import suppress
 
 from blake3 import blake3
 
+from objstore.disk.fs.disk import is_absence
 from objstore.disk.fs.reserved_names import AGENTS_NAME, EVENTS_NAME, LOG_NAME, SEEN_NAME, STORE_NAME
 
 __all__ = ["store_folder_bytes", "store_version"]
 
 
-def store_folder_bytes(root: str) -> int:
+def store_folder_bytes(root: str) -> int | None:
     """Return the size of all files in the store's folder: segments, index, caches, reserve. `root`: the workspace.
 
-    What can't be listed is left out. Equal histories may have folders of different sizes.
+    None: some of it can't be read now. Equal histories may have folders of different sizes.
     """
     total = 0
-    for place, _, names in os.walk(os.path.join(root, STORE_NAME)):
-        for name in names:
-            with suppress(OSError):  # another process may have removed it meanwhile
-                total += os.lstat(os.path.join(place, name)).st_size
+    try:
+        for place, _, names in os.walk(os.path.join(root, STORE_NAME), onerror=_raise_unless_gone):
+            for name in names:
+                with suppress(FileNotFoundError):  # another process may have removed it meanwhile
+                    total += os.lstat(os.path.join(place, name)).st_size
+    except OSError:
+        return None
     return total
+
+
+def _raise_unless_gone(error: OSError) -> None:
+    if not is_absence(error):
+        raise error
 
 
 def store_version(root: str) -> str:

@@ -10,8 +10,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from objstore.disk.git.command import run_git
-from objstore.disk.git.repository import Repository
+from objstore.disk.git.repository import LFS_POINTER, Repository
 from objstore.text.forms import shown_lines
+from objstore.text.lines import split_lines, without_ending
 from objstore.values.fastclass import value
 
 __all__ = [
@@ -40,7 +41,6 @@ _REGULAR: Final = frozenset({"100644", "100755"})
 _EXECUTABLE: Final = "100755"
 _LEFT_OUT: Final = "S"
 """The tag of an entry of the index that is not in the work tree: see git-sparse-checkout(1)."""
-_POINTER: Final = b"version https://git-lfs.github.com/spec/v1"
 _MAX_NEW: Final = 500
 """Commits that are looked at after a branch moved; of more, the newest."""
 
@@ -166,13 +166,13 @@ def committed_blobs(repository: Repository, commit: str) -> dict[bytes, str]:
 
 
 def lines_added(repository: Repository, commits: Iterable[str]) -> dict[bytes, set[bytes]]:
-    """Return the lines that commits added to each path, without the lines that the file had before."""
+    """Return the lines that commits added to each path, without endings, and without those that the file had before."""
     states = list(_changed_blobs(_raw_changes(repository, commits) or b""))
     texts = texts_of(repository, [name for _, *names in states for name in names]) or {}
     added: dict[bytes, set[bytes]] = {}
     for path, old, new in states:
-        gained, before = (shown_lines(texts.get(name, b"")).split(b"\n") for name in (new, old))
-        lines = set(gained) - set(before)
+        gained, before = (split_lines(shown_lines(texts.get(name, b""))) for name in (new, old))
+        lines = set(map(without_ending, gained)).difference(map(without_ending, before))
         added.setdefault(path, set()).update(lines)
     return added
 
@@ -259,7 +259,7 @@ def _stored_forms(content: bytes) -> Iterable[bytes]:
 
 def is_pointer_to(text: bytes, pieces: Iterable[bytes]) -> bool:
     """Return whether a text is the pointer that Large File Storage keeps in place of a content, given in pieces."""
-    return text.startswith(_POINTER) and text == _pointer(pieces)
+    return text.startswith(LFS_POINTER) and text == _pointer(pieces)
 
 
 def _pointer(pieces: Iterable[bytes]) -> bytes:
@@ -269,7 +269,7 @@ def _pointer(pieces: Iterable[bytes]) -> bytes:
     for piece in pieces:
         digest.update(piece)
         size += len(piece)
-    return b"%s\noid sha256:%s\nsize %d\n" % (_POINTER, digest.hexdigest().encode(), size)
+    return b"%s\noid sha256:%s\nsize %d\n" % (LFS_POINTER, digest.hexdigest().encode(), size)
 
 
 def _object_id(content: bytes, like: str) -> str:

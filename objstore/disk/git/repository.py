@@ -18,6 +18,8 @@ from objstore.model.ids import blob_id
 from objstore.values.fastclass import replace, value
 
 __all__ = [
+    "LFS_POINTER",
+    "TIME_ERROR",
     "Position",
     "ReflogEntry",
     "Repository",
@@ -29,6 +31,13 @@ __all__ = [
     "repository_at",
     "repository_in",
 ]
+
+LFS_POINTER: Final = b"version https://git-lfs.github.com/spec/v1"
+"""The beginning of what Large File Storage keeps in the place of a content."""
+
+TIME_ERROR: Final = 1_100_000_000
+"""Nanoseconds by which a time that git notes may differ from that of the file system: it has whole seconds, of a clock
+that the system advances at each tick, and the ticks of a busy virtual machine come late."""
 
 _MAX_SMALL_FILE: Final = 1 << 16
 _MAX_PACKED_REFS: Final = 1 << 26

@@ -11,17 +11,15 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from objstore.disk.ignore_rules.ignore_pattern import IgnorePattern
+from objstore.disk.ignore_rules.ignore_texts import NO_TEXTS, IgnoreTexts
 from objstore.model.ids import BlobId, blob_id
-from objstore.values.fastclass import NamedTuple
 
 __all__ = [
     "GIT_IGNORE_FILE",
     "IGNORE_FILE",
     "MOST_TEXT",
-    "NO_TEXTS",
     "REBUILT_FOLDERS",
     "TAGS",
-    "IgnoreTexts",
     "Rules",
     "Verdict",
 ]
@@ -76,18 +74,6 @@ class Verdict(StrEnum):
     SCANNED = "scanned"
     IGNORED_BY_GIT = "ignored by git"  # unless git's index has it
     LEFT_OUT = "left out"
-
-
-class IgnoreTexts(NamedTuple):
-    """The ignore files of one folder: `own` overrides `git`, which overrides `exclude`, and that `user`."""
-
-    git: bytes  # of .gitignore
-    own: bytes  # of .casignore
-    exclude: bytes = b""  # of the repository's info/exclude, at its top
-    user: bytes = b""  # of the user's ignore file (core.excludesFile), there too
-
-
-NO_TEXTS: Final = IgnoreTexts(b"", b"")
 
 
 class GitIndex(Protocol):

@@ -13,7 +13,8 @@ from typing import Final
 from objstore.disk.fs.confined_path import ResolvedPath, Tree, read_at
 from objstore.disk.fs.store_owner import may
 from objstore.disk.ignore_rules.git_worktree import GitWorktree, enclosing_worktree, read_start, worktree_at
-from objstore.disk.ignore_rules.gitignore import GIT_IGNORE_FILE, IGNORE_FILE, NO_TEXTS, IgnoreTexts, Rules, Verdict
+from objstore.disk.ignore_rules.gitignore import GIT_IGNORE_FILE, IGNORE_FILE, Rules, Verdict
+from objstore.disk.ignore_rules.ignore_texts import NO_TEXTS, IgnoreTexts
 from objstore.disk.ignore_rules.scan_rules import ScanRules, rules_of_workspace
 from objstore.model.ids import BlobId, blob_id
 from objstore.model.relpath import folders_above, joined

@@ -7,10 +7,11 @@ acknowledged. Two copies of a store have the same id and go on differently; the 
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
+from objstore.disk.fs.disk import is_absence
 from objstore.disk.fs.reserved_names import LOG_NAME, STORE_NAME
 from objstore.disk.fs.store_owner import user_state_folder
 from objstore.model.ids import blob_id
@@ -82,14 +83,20 @@ def note_history(root: str, now: Callable[[], HistorySize]) -> list[LostHistory]
     """Note what the workspace has, and return what it has lost until now, oldest first; wait for no disk.
 
     `now`: asked after the witness was read, because others may be recording. Raises what it raises, and nothing else.
+    If the witness or the store can't be read now, nothing is noted, and nothing more counts as lost.
     """
-    known = _read(_path(root))
-    store, history = _store_id(root), now()
+    known = None
+    try:
+        known = _read(_path(root))
+        store = _store_id(root)
+    except OSError:
+        return [] if known is None else _lost(root, known.lost)
+    history = now()
     lost = () if known is None else (*known.lost, *_loss(known, store, history))
     is_news = known is None or (known.store, known.records, known.lost) != (store, history.records, lost)
     if store and history.edits and is_news:
         _write(_witness(root, store, history, lost))
-    return [LostHistory(root=root, edits=had, missing=missing, until=until) for had, missing, until in lost]
+    return _lost(root, lost)
 
 
 def lost_above(start: str) -> LostHistory | None:
@@ -99,9 +106,10 @@ def lost_above(start: str) -> LostHistory | None:
     """
     folder = os.path.realpath(start)
     while True:
-        known = _read(_path(folder))
-        if known is not None and known.edits and not _store_id(folder) and not _is_elsewhere(known):
-            return LostHistory(root=folder, edits=known.edits, missing=known.edits, until=known.time)
+        with suppress(OSError):  # a store that can't be read is not gone
+            known = _read(_path(folder))
+            if known is not None and known.edits and not _store_id(folder) and not _is_elsewhere(known):
+                return LostHistory(root=folder, edits=known.edits, missing=known.edits, until=known.time)
         parent = os.path.dirname(folder)
         if parent == folder:
             return None
@@ -109,17 +117,22 @@ def lost_above(start: str) -> LostHistory | None:
 
 
 def acknowledge_loss(root: str, now: Callable[[], HistorySize]) -> None:
-    """Note that a person knows what the workspace has lost: from now on, what it has is all that it had."""
-    store = _store_id(root)
-    if store and _read(_path(root)) is not None:
-        _write(_witness(root, store, now(), ()))
+    """Note that a person knows what the workspace has lost: from now on, what it has is all that it had.
+
+    If the witness or the store can't be read now, the loss is mentioned again.
+    """
+    with suppress(OSError):
+        store = _store_id(root)
+        if store and _read(_path(root)) is not None:
+            _write(_witness(root, store, now(), ()))
 
 
 def forget_newest(root: str) -> None:
     """Forget the id of the newest edit: the records of the same history are to be written again, with other ids."""
-    known = _read(_path(root))
-    if known is not None and known.store == _store_id(root):
-        _write(replace(known, newest=""))
+    with suppress(OSError):
+        known = _read(_path(root))
+        if known is not None and known.store == _store_id(root):
+            _write(replace(known, newest=""))
 
 
 def is_first_mention(lost: LostHistory) -> bool:
@@ -134,6 +147,10 @@ def is_first_mention(lost: LostHistory) -> bool:
 
 
 # ---- inside
+
+
+def _lost(root: str, lost: Iterable[tuple[int, int, int]]) -> list[LostHistory]:
+    return [LostHistory(root=root, edits=had, missing=missing, until=until) for had, missing, until in lost]
 
 
 def _witness(root: str, store: str, history: HistorySize, lost: tuple[tuple[int, int, int], ...]) -> _Witness:
@@ -162,8 +179,11 @@ def _is_elsewhere(known: _Witness, here: str = "") -> bool:
     if known.store == here:
         return False
     folder = os.path.join(user_state_folder(), _FOLDER)
+    names: list[str] = []
     with suppress(OSError):
-        for name in os.listdir(folder):
+        names = os.listdir(folder)
+    for name in names:
+        with suppress(OSError):
             other = _read(os.path.join(folder, name))
             if other is not None and other.path != known.path and _store_id(other.path) == known.store:
                 return True
@@ -175,33 +195,39 @@ def _path(root: str) -> str:
 
 
 def _store_id(root: str) -> str:
-    """Return the id of the store in a folder ("": there is none, or it can't be read)."""
+    """Return the id of the store in a folder ("": there is none). Raises OSError if it can't be read now."""
     log = os.path.join(root, STORE_NAME, LOG_NAME)
     try:
         names = sorted(name for name in os.listdir(log) if name.endswith(".seg"))
-        fd = os.open(os.path.join(log, names[0]), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except (OSError, IndexError):
-        return ""
-    try:
-        return os.read(fd, _ID_END)[_ID_AT:].hex()
-    finally:
-        os.close(fd)
+        return _beginning(os.path.join(log, names[0]), _ID_END)[_ID_AT:].hex() if names else ""
+    except OSError as error:
+        if is_absence(error):
+            return ""
+        raise
 
 
 def _read(path: str) -> _Witness | None:
-    """Return what a file says (None: it is missing, or not in our format)."""
+    """Return what a file says (None: it is missing, or not in our format). Raises OSError if it can't be read now."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-        try:
-            root, name, *numbers = os.fsdecode(os.read(fd, _LONGEST)).split("\0")
-            edits, records, moment, *lost = map(int, numbers)
-        finally:
-            os.close(fd)
-    except (OSError, ValueError):
+        root, name, *numbers = os.fsdecode(_beginning(path, _LONGEST)).split("\0")
+        edits, records, moment, *lost = map(int, numbers)
+    except ValueError:
         return None
+    except OSError as error:
+        if is_absence(error):
+            return None
+        raise
     entries = tuple(zip(lost[::3], lost[1::3], lost[2::3], strict=False))
     store, _, newest = name.partition(":")
     return _Witness(path=root, store=store, newest=newest, edits=edits, records=records, time=moment, lost=entries)
+
+
+def _beginning(path: str, size: int) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        return os.read(fd, size)
+    finally:
+        os.close(fd)
 
 
 def _write(witness: _Witness) -> None:

@@ -27,6 +27,7 @@ __all__ = [
     "INTACT",
     "KNOWN_BY",
     "LATER_INDEXES",
+    "LATER_TRIGGERS",
     "LISTED",
     "PAGE",
     "SCHEMA",
@@ -57,7 +58,7 @@ SqliteError: TypeAlias = sqlite3.DatabaseError | UnicodeDecodeError
 SQLITE_ERRORS: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What a database that can't be opened raises: SQLite's description of a damaged schema may not be UTF-8."""
 
-SCHEMA_VERSION: Final = 37
+SCHEMA_VERSION: Final = 38
 BUSY_SECONDS: Final = 10
 _POLL_SECONDS: Final = 0.0005
 _PRIMARY: Final = 0xFF
@@ -246,6 +247,29 @@ CREATE INDEX edits_with_markers ON edits (document) WHERE marks > 0"""
 
 TRIGGERS: Final = (
     """
+    CREATE TRIGGER blob_duplicated AFTER UPDATE OF segment ON blobs
+    WHEN old.segment IS NOT NULL AND new.segment IS NOT NULL
+    BEGIN INSERT INTO duplicates SELECT new.id WHERE NOT EXISTS (SELECT 1 FROM duplicates WHERE id = new.id); END
+    """,
+    """
+    CREATE TRIGGER path_added AFTER INSERT ON paths
+    BEGIN INSERT OR IGNORE INTO paths_copy VALUES (new.path, new.document); END
+    """,
+    """
+    CREATE TRIGGER path_removed AFTER DELETE ON paths
+    BEGIN DELETE FROM paths_copy WHERE path = old.path AND document = old.document; END
+    """,
+)
+"""Note a second frame of a blob, and keep a second table of which documents were at a path.
+
+A record may depend on the absence of a row, as it may on that of a blob (see `LATER_TRIGGERS`). If a blob is noted as
+duplicated, its second frame may have been removed since.
+"""
+
+LATER_TRIGGERS: Final = (
+    "UPDATE totals SET blobs = (SELECT count(*) FROM blobs WHERE segment IS NOT NULL)",
+    "INSERT INTO blob_starts SELECT DISTINCT substr(id, 1, 8) FROM blobs",
+    """
     CREATE TRIGGER blob_stored AFTER INSERT ON blobs WHEN new.segment IS NOT NULL
     BEGIN UPDATE totals SET blobs = blobs + 1; END
     """,
@@ -253,11 +277,6 @@ TRIGGERS: Final = (
     CREATE TRIGGER blob_changed AFTER UPDATE OF segment ON blobs
     WHEN (new.segment IS NULL) IS NOT (old.segment IS NULL)
     BEGIN UPDATE totals SET blobs = blobs + iif(new.segment IS NULL, -1, 1); END
-    """,
-    """
-    CREATE TRIGGER blob_duplicated AFTER UPDATE OF segment ON blobs
-    WHEN old.segment IS NOT NULL AND new.segment IS NOT NULL
-    BEGIN INSERT INTO duplicates SELECT new.id WHERE NOT EXISTS (SELECT 1 FROM duplicates WHERE id = new.id); END
     """,
     """
     CREATE TRIGGER blob_added AFTER INSERT ON blobs
@@ -269,22 +288,14 @@ TRIGGERS: Final = (
         AND NOT EXISTS (SELECT 1 FROM blobs
             WHERE id BETWEEN start AND CAST(start || x'ffffffffffffffffffffffffffffffffffffffffffffffff' AS BLOB)); END
     """,
-    """
-    CREATE TRIGGER path_added AFTER INSERT ON paths
-    BEGIN INSERT OR IGNORE INTO paths_copy VALUES (new.path, new.document); END
-    """,
-    """
-    CREATE TRIGGER path_removed AFTER DELETE ON paths
-    BEGIN DELETE FROM paths_copy WHERE path = old.path AND document = old.document; END
-    """,
 )
-"""Keep the number of stored blobs, which would otherwise be counted row by row, and note a second frame of a blob.
+"""Keep the number of stored blobs, which would otherwise be counted row by row, and a second table of which exist.
 
-They also keep second tables of which blobs exist, by the first bytes of their ids, and which documents were at a path:
-a record may depend on the absence of a row.
+That has the first bytes of their ids: a record may depend on the absence of a blob's row. Both are filled and the
+triggers created after a log has been read, because each of its blobs would run two of them.
 
 The number is not reduced by a trigger when stored blobs are deleted: only `moved_frames` does that, and subtracts
-them together. If a blob is noted as duplicated, its second frame may have been removed since.
+them together.
 """
 
 COMPARED: Final = {
@@ -319,12 +330,10 @@ COMPARED: Final = {
 
 def checksum(table: str, *values: str | bytes | int | None) -> bytes:
     """Return the checksum of a row of a table with these values, in the order in which SQL passes them."""
-    return _row_checksum(table, *map(_as_bytes, values))
-
-
-def _as_bytes(value: str | bytes | int | None) -> bytes | None:
-    """Return what SQLite makes of a value that is cast to BLOB."""
-    return value if value is None or isinstance(value, bytes) else str(value).encode()
+    # As SQLite casts a value to BLOB.
+    return _row_checksum(
+        table, *[value if value is None or type(value) is bytes else str(value).encode() for value in values]
+    )
 
 
 def _row_checksum(*values: str | bytes | None) -> bytes:

@@ -5,8 +5,8 @@ Separate from the index itself, because most commands only query, and then neith
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain
-from typing import Any, Final, assert_never
+from itertools import chain, groupby, islice
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from msgpack import Packer, UnpackException, unpackb
 
@@ -20,6 +20,7 @@ from objstore.model.basic_types import (
     Origin,
     Seq,
     Status,
+    Unit,
 )
 from objstore.model.ids import BlobId, RecordId, record_id
 from objstore.model.ranges import ranges_of
@@ -53,12 +54,14 @@ from objstore.storage.index.rows import (
 )
 from objstore.storage.log.blob_codec import parse_blob_header
 from objstore.storage.log.blob_reader import read_chain, read_chunks
-from objstore.storage.log.chunking import Chunk
 from objstore.storage.log.frames import FrameKind
 from objstore.storage.log.segment_files import Place
 from objstore.storage.log.segments import Group, Log
 from objstore.values.errors import RecordInvalid
 from objstore.values.fastclass import NamedTuple
+
+if TYPE_CHECKING:
+    from objstore.storage.log.chunking import Chunk
 
 __all__ = ["LogIngest", "decoded"]
 
@@ -66,15 +69,18 @@ _CALLED: Final = (
     "INSERT INTO calls VALUES (?, ?) ON CONFLICT (conversation) DO UPDATE SET newest = max(newest, excluded.newest)"
 )
 
-_DECIDED_EDIT: Final = f"SELECT {', '.join(EDIT_COLUMNS)}, checksum, {LISTED} FROM edits WHERE seq = ?"  # noqa: S608 - this module's own names
-_SET_UNITS: Final = (
-    "UPDATE edits SET units = ?, status = ?, reasons = ?, owner = ?, session = ?, changes = ?, checksum = ? "
-    "WHERE seq = ?"
-)
+_DECIDED_EDITS: Final = f"SELECT {', '.join(EDIT_COLUMNS)}, checksum, {LISTED} FROM edits WHERE seq IN "  # noqa: S608 - this module's own names
+_DECIDED: Final = ("units", "status", "reasons", "owner", "session", "changes")
+"""The columns that a decision changes in the row of an edit."""
+
+_SET_UNITS: Final = f"UPDATE edits SET {' = ?, '.join(_DECIDED)} = ?, checksum = ? WHERE seq = ?"  # noqa: S608 - as above
 """The checksum is a value, computed from the row that was read: SQL would hand every column to Python twice."""
 
 _MANY_DOCUMENTS: Final = 8_192
 """Documents from which on what changed in them is written: more (some 7 MB) need not be held in memory."""
+
+_EDITS_AT_ONCE: Final = 500
+"""Number of edits whose rows are read by one query, and changed together."""
 
 _UNDONE: Final = frozenset({Action.UNDO, Action.REDO})
 
@@ -107,6 +113,15 @@ class _Before(NamedTuple):
     owner: _Owner | None  # None: the decision did not change it
 
 
+class _Change(NamedTuple):
+    """What a decision changes in the row of an edit."""
+
+    seq: Seq
+    verdicts: Mapping[int, _Verdict]  # of its units, by number
+    owner: _Owner | None  # None: as before
+    is_named: bool  # whether the decision names the edit, and not only the one that it takes back
+
+
 class LogIngest:
     """Apply groups to one index's database, inside a transaction of the caller."""
 
@@ -128,7 +143,7 @@ class LogIngest:
         def read(name: BlobId) -> bytes:
             return read_chain(name, log, place_of)
 
-        def chunks(name: BlobId) -> tuple[Chunk, ...]:
+        def chunks(name: BlobId) -> tuple["Chunk", ...]:
             return read_chunks(name, log, place_of)
 
         self._db: Final = db
@@ -241,7 +256,8 @@ class LogIngest:
         self._set_tip(edit.document, edit.path, edit.after)
 
     def _take_decision(self, decision: Decision, name: RecordId, place: Place) -> None:
-        before = self._set_verdicts(decision)
+        documents: set[DocumentId] = set()
+        before = self._decide(self._changes_by(decision), documents)
         is_of_git = decision.action is Action.GIT or bool(decision.commit)
         self._insert(
             "decisions",
@@ -256,11 +272,6 @@ class LogIngest:
         )
         # Megabytes after a decision on many edits. The replay of each of its files reads the decision's row.
         self._insert("former_statuses", decision.number, before)
-        documents = {
-            row[0]
-            for seq in {unit.seq for unit, _ in decision.verdicts}
-            for row in self._db.execute("SELECT document FROM edits WHERE seq = ?", (seq,))
-        }
         self._db.executemany(
             "INSERT INTO decided VALUES (?, ?)",
             [(document, decision.number) for document in sorted(documents)],
@@ -276,78 +287,81 @@ class LogIngest:
             self._write_tips()
             self._folders.empty(left, decision)
 
-    def _set_verdicts(self, decision: Decision) -> bytes:
-        """Set the statuses and reasons of units; return the previous ones, for a void, an undo or a redo.
-
-        Also give edits their owners, if the decision is a claim, or reverses one.
-        """
-        by_edit: dict[Seq, dict[int, _Verdict]] = {}
-        by_status: dict[Status, _Verdict] = {}  # one for all: a decision may have a hundred thousand
-        owners: dict[Seq, _Owner | None] = {}
-        for unit, status in decision.verdicts:
-            verdict = by_status.get(status)
-            if verdict is None:
-                verdict = by_status[status] = _Verdict(STATUS_LETTERS[status], _reason(decision, status))
-            by_edit.setdefault(unit.seq, {})[unit.hunk] = verdict
+    def _changes_by(self, decision: Decision) -> Iterator[_Change]:
+        """Yield what a decision changes in each edit: also the owner, if it is a claim, or takes one back."""
+        # One verdict for all units that get a status: a decision may have a hundred thousand.
+        by_status = {status: _Verdict(letter, _reason(decision, status)) for status, letter in STATUS_LETTERS.items()}
+        owner = None
         if decision.action is Action.CLAIM:
             is_known = decision.conversation not in {"", UNKNOWN_AGENT}
             session = self._session_of_conversation(decision.conversation) if is_known else 0
-            owners = dict.fromkeys(by_edit, _Owner(decision.conversation, session))
-        if decision.action in _UNDONE:
-            # A unit gets back its former reason with its former status, whether the undo or redo names it or not.
-            for seq, before in self._before(decision.takes_back).items():
-                verdicts = by_edit.setdefault(seq, {})
-                for number, reason in before.reasons.items():
-                    verdicts[number] = _Verdict(verdicts.get(number, _NO_VERDICT).letter, reason)
-                owners[seq] = before.owner
-        packer = Packer(autoreset=False)
-        packer.pack_array_header(len(by_edit))
-        for seq, verdicts in by_edit.items():
-            packer.pack(self._decide(seq, verdicts, owners.get(seq)))
-        return bytes(packer.bytes())
+            owner = _Owner(decision.conversation, session)
+        # A unit gets back its former reason with its former status, whether the undo or redo names it or not.
+        before = self._before(decision.takes_back) if decision.action in _UNDONE else {}
+        for seq, own in groupby(sorted(decision.verdicts, key=_seq_of), _seq_of):
+            verdicts = {unit.hunk: by_status[status] for unit, status in own}
+            if seq in before:
+                yield _reversed(seq, verdicts, before.pop(seq), is_named=True)
+            else:
+                yield _Change(seq, verdicts, owner, is_named=True)
+        for seq, formerly in before.items():
+            yield _reversed(seq, {}, formerly, is_named=False)
 
-    def _decide(self, seq: Seq, verdicts: Mapping[int, _Verdict], owner: _Owner | None) -> tuple[object, ...]:
-        """Set statuses and reasons of an edit's units; return the previous ones of the units in `verdicts`.
+    def _decide(self, changes: Iterable[_Change], documents: set[DocumentId]) -> bytes:
+        """Change the rows of edits; return what held before, for a void, an undo or a redo, as `_rows_before` reads it.
 
-        `owner`: whose the edit is from now on (None: as before).
+        `documents`: gets those of the edits that are named.
         """
-        row = self._db.execute(_DECIDED_EDIT, (seq,)).fetchone()
-        found: dict[str, Any] = {}
-        if row is not None:
-            *values, stored, is_listed = row
-            if checksum("edits", *values) != stored or not is_listed:
-                raise unusable(f"row {seq} of edits differs from what was written")
-            found = dict(zip(EDIT_COLUMNS, values, strict=True))
-        if not found or max(verdicts) >= len(found["units"]):
-            raise self.last_place.damaged(f"a decision names edit {seq}, which has no such hunk")
+        packer, count = Packer(autoreset=False), 0
+        changes = iter(changes)
+        while some := list(islice(changes, _EDITS_AT_ONCE)):
+            rows: dict[Seq, dict[str, Any]] = {}
+            query = f"{_DECIDED_EDITS} ({','.join('?' * len(some))})"
+            for *values, stored, is_listed in self._db.execute(query, [change.seq for change in some]):
+                if checksum("edits", *values) != stored or not is_listed:
+                    raise unusable(f"row {values[0]} of edits differs from what was written")
+                rows[values[0]] = dict(zip(EDIT_COLUMNS, values, strict=True))
+            changed: list[tuple[object, ...]] = []
+            for change in some:
+                found = rows.get(change.seq)
+                if found is None or max(change.verdicts) >= len(found["units"]):
+                    raise self.last_place.damaged(f"a decision names edit {change.seq}, which has no such hunk")
+                if change.is_named:
+                    documents.add(found["document"])
+                packer.pack(self._decide_edit(found, change))
+                changed.append((*map(found.__getitem__, _DECIDED), checksum("edits", *found.values()), change.seq))
+            self._db.executemany(_SET_UNITS, changed)
+            count += len(some)
+        header = Packer(autoreset=False)
+        header.pack_array_header(count)
+        return bytes(header.bytes()) + bytes(packer.bytes())
+
+    def _decide_edit(self, found: dict[str, Any], change: _Change) -> tuple[object, ...]:
+        """Set statuses and reasons in `found`, an edit's row; return the previous ones of the units that change."""
+        seq, verdicts, owner, _ = change
         units = found["units"]
         reasons = decode_reasons(found["reasons"], len(units))
         of_units = [verdicts.get(unit, _NO_VERDICT) for unit in range(len(units))]
-        now = "".join(verdict.letter or letter for verdict, letter in zip(of_units, units, strict=True))
+        now = "".join([verdict.letter or letter for verdict, letter in zip(of_units, units, strict=True)])
         if not found["void"]:
             self._note(found["document"], DocumentRecords().with_units(-seq, units).with_units(seq, now))
-        former = found["owner"], found["session"]
         counted = now if found["whole"] or len(now) == 1 else now[1:]
-        decided = {
-            "units": now,
-            "status": next(letter for letter in "parw" if letter in counted),
-            "reasons": encode_reasons(
-                [
-                    reason if verdict.reason is None else verdict.reason
-                    for verdict, reason in zip(of_units, reasons, strict=True)
-                ]
-            ),
-            "owner": former[0] if owner is None else owner.conversation,
-            "session": former[1] if owner is None else owner.session,
-            "changes": found["changes"] + 1,
-        }
-        found |= decided
-        self._db.execute(_SET_UNITS, (*decided.values(), checksum("edits", *found.values()), seq))
+        found["units"], found["status"] = now, next(letter for letter in "parw" if letter in counted)
+        found["reasons"] = encode_reasons(
+            [
+                reason if verdict.reason is None else verdict.reason
+                for verdict, reason in zip(of_units, reasons, strict=True)
+            ]
+        )
+        former = found["owner"], found["session"]
+        if owner is not None:
+            found["owner"], found["session"] = owner
+        found["changes"] += 1
         # Only these units: an edit of a thousand hunks may be decided hunk by hunk, each for its own reason.
         own = sorted(verdicts)
-        before = "".join(units[unit] for unit in own)
+        before = "".join([units[unit] for unit in own])
         own_reasons = encode_reasons([reasons[unit] for unit in own])
-        return seq, list(chain(*ranges_of(own))), before, own_reasons, [] if owner is None else former
+        return seq, [*chain(*ranges_of(own))], before, own_reasons, [] if owner is None else former
 
     def _before(self, number: int) -> dict[Seq, _Before]:
         """Return what held of units before a decision, by edit; empty if there is no such decision."""
@@ -454,9 +468,13 @@ class LogIngest:
             self._note(document, DocumentRecords(last_decision=2 * number + 1))
         if not row[2]:
             self._counts.hold_record(decision, -1)
-        for seq, before in self._before(number).items():
-            verdicts = {unit: _Verdict(letter, before.reasons[unit]) for unit, letter in before.letters.items()}
-            self._decide(seq, verdicts, before.owner)
+        changes = (
+            _reversed(
+                seq, {unit: _Verdict(letter, None) for unit, letter in before.letters.items()}, before, is_named=True
+            )
+            for seq, before in self._before(number).items()
+        )
+        self._decide(changes, set())
         for written in decision.written:
             path = written.path_before if written.path_before is not None else written.path_after
             if path is not None:
@@ -611,6 +629,19 @@ class LogIngest:
             (number, first, last),
         )
         self._update_checksums(table, "number", first, last)
+
+
+def _seq_of(verdict: tuple[Unit, Status]) -> Seq:
+    return verdict[0].seq
+
+
+def _reversed(seq: Seq, verdicts: Mapping[int, _Verdict], before: _Before, *, is_named: bool) -> _Change:
+    """Return the change of an edit by which its units get their reasons of before a decision back, and it its owner.
+
+    `verdicts`: what its units become.
+    """
+    back = {unit: _Verdict(verdicts.get(unit, _NO_VERDICT).letter, reason) for unit, reason in before.reasons.items()}
+    return _Change(seq, {**verdicts, **back}, before.owner, is_named)
 
 
 def _reason(decision: Decision, status: Status) -> str | None:

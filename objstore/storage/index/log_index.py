@@ -9,6 +9,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +18,7 @@ from objstore.model.ids import BlobId, RecordId, record_id
 from objstore.storage.index.database import (
     CHECKPOINT_PAGES,
     LATER_INDEXES,
+    LATER_TRIGGERS,
     SCHEMA,
     SCHEMA_VERSION,
     SQLITE_ERRORS,
@@ -34,7 +36,6 @@ from objstore.storage.index.index_file import Checkpoints, IndexFile, empty_in_m
 from objstore.storage.index.queries.blob_queries import BlobQueries
 from objstore.storage.index.queries.database_checks import DatabaseChecks
 from objstore.storage.index.queries.document_queries import DocumentQueries, FolderQueries, HistoryQueries
-from objstore.storage.index.queries.file_stat_queries import CleanFolder, FileStatQueries, JournalPosition
 from objstore.storage.index.queries.holder_queries import HolderQueries
 from objstore.storage.index.queries.record_queries import DecisionQueries, EditQueries
 from objstore.storage.index.queries.turn_queries import (
@@ -52,6 +53,7 @@ from objstore.storage.log.segments import Group, Log
 from objstore.values.errors import IndexUnusable, StoreDamaged
 
 if TYPE_CHECKING:
+    from objstore.storage.index.queries.file_stat_queries import CleanFolder, FileStatQueries, JournalPosition
     from objstore.storage.index.queries.total_queries import TotalQueries
 
 __all__ = ["Index"]
@@ -59,8 +61,8 @@ __all__ = ["Index"]
 _MOMENT_SECONDS: Final = 0.01
 """How long one transaction of `catch_up` lasts, and so how long a writer may have to wait to index its own edits."""
 
-_LARGE_CACHE_KIB: Final = 64 << 10
-"""SQLite's page cache while the whole log is read, in KiB: enough for the rows of a million blobs."""
+_LARGE_CACHE_KIB: Final = 16 << 10
+"""SQLite's page cache while the whole log is read, in KiB: four times as much takes no less time at 100,000 edits."""
 
 _REMOVALS: Final = 3
 """How often the file may be removed while it is opened: other processes may be creating one at the same moment."""
@@ -107,16 +109,23 @@ class Index:
         self.documents: Final = DocumentQueries(self._db)
         self.folders: Final = FolderQueries(self._db)
         self.history: Final = HistoryQueries(self._db, self.numbers, self.decisions)
-        self.file_stats: Final = FileStatQueries(self._db)
-        self.checks: Final = DatabaseChecks(self._db, self.file_stats)
+        self.checks: Final = DatabaseChecks(self._db)
         with IndexErrors("" if file is None else file.path):
             self._open()
         self._inode = self._inode_now()
 
+    @cached_property
+    def file_stats(self) -> "FileStatQueries":
+        """Look up what is remembered of files on disk."""
+        # Agents wait for what each hook imports.
+        from objstore.storage.index.queries.file_stat_queries import FileStatQueries
+
+        return FileStatQueries(self._db)
+
     @property
     def totals(self) -> "TotalQueries":
         """Look up sums over everything that is recorded."""
-        from objstore.storage.index.queries.total_queries import TotalQueries  # agents wait for what each hook imports
+        from objstore.storage.index.queries.total_queries import TotalQueries  # as above
 
         return TotalQueries(self._db)
 
@@ -281,7 +290,7 @@ class Index:
             self._take((group, None) for group in self._counted(self._log.groups(self.end)))
             while (start := self._log.next_start(self.end)) is not None:
                 self.end = start
-            for statement in LATER_INDEXES.split(";"):
+            for statement in (*LATER_INDEXES.split(";"), *LATER_TRIGGERS):
                 self._db.execute(statement)
             self._db.execute("UPDATE position SET definitions = ?", (self._definitions(),))
             self._save_position()
@@ -361,7 +370,7 @@ class Index:
             )
 
     def store_clean_folders(
-        self, until: JournalPosition, found: Iterable[CleanFolder], gone: Iterable[bytes] | None
+        self, until: "JournalPosition", found: "Iterable[CleanFolder]", gone: Iterable[bytes] | None
     ) -> None:
         """Store the signatures of files in scanned folders, and forget folders that have no recorded files left.
 

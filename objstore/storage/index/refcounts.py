@@ -10,7 +10,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Final, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 from objstore.model.basic_types import DocumentId
 from objstore.model.ids import BlobId
@@ -34,9 +34,11 @@ from objstore.model.records import (
 from objstore.model.tree import decode_tree, named_blobs
 from objstore.storage.index.database import checksum
 from objstore.storage.log.blob_codec import BlobHeader
-from objstore.storage.log.chunking import Chunk
 from objstore.storage.log.segment_files import Place
 from objstore.values.errors import UNREADABLE, TreeInvalid
+
+if TYPE_CHECKING:
+    from objstore.storage.log.chunking import Chunk
 
 __all__ = ["RefCounts", "held_blobs", "recount", "unexpired", "written_blobs"]
 
@@ -73,7 +75,7 @@ class RefCounts:
         db: sqlite3.Connection,
         place_of: Callable[[BlobId], Place | None],
         read: Callable[[BlobId], bytes],
-        chunks: Callable[[BlobId], Iterable[Chunk]],
+        chunks: Callable[[BlobId], Iterable["Chunk"]],
     ) -> None:
         """Begin with no changes.
 
@@ -232,7 +234,7 @@ def written_blobs(written: Iterable[WrittenFile]) -> list[BlobId]:
 def recount(
     records: Iterable[Record],
     read: Callable[[BlobId], bytes | None],
-    chunks: Callable[[BlobId], Iterable[Chunk]],
+    chunks: Callable[[BlobId], Iterable["Chunk"]],
 ) -> Counter[BlobId]:
     """Return the count of every held blob, computed from the journal's records alone.
 

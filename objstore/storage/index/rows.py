@@ -107,9 +107,12 @@ class DocumentRecords(NamedTuple):
 
     def with_units(self, number: int, letters: str) -> "DocumentRecords":
         """Return the sums with an edit whose units have these statuses (a negative number: without it)."""
-        own = {letter: number if letter in letters else 0 for letter in STATUS_LETTERS.values()}
         return DocumentRecords(
-            *self[:5], self.pending + own["p"], self.accepted + own["a"], self.rejected + own["r"], self.away + own["w"]
+            *self[:5],
+            self.pending + (number if "p" in letters else 0),
+            self.accepted + (number if "a" in letters else 0),
+            self.rejected + (number if "r" in letters else 0),
+            self.away + (number if "w" in letters else 0),
         )
 
 

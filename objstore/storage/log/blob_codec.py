@@ -8,6 +8,7 @@ Sources: zstd's raw-content dictionaries (RFC 8878, section 5); xdelta and diff 
 A blob that is too large for memory is encoded as the list of its chunks, each of which is a blob of its own.
 """
 
+from _thread import _local as thread_local  # `threading` takes 1 ms of a hook
 from collections.abc import Sequence
 from enum import IntEnum
 from functools import lru_cache
@@ -16,14 +17,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from objstore.model.ids import HASH_SIZE, BlobId, blob_id
 from objstore.model.large_file_placeholder import MAX_BLOB, MAX_CHUNKED
-from objstore.storage.log.chunking import MAX_CHUNK, Chunk
 from objstore.text.lines import Affixes, common_affixes
 from objstore.values.errors import BlobDamaged
 from objstore.values.fastclass import value
 
 # zstandard is imported where it is used: it takes 3 ms, and most hooks neither compress nor decompress anything.
 if TYPE_CHECKING:
-    from zstandard import ZstdCompressionParameters
+    from zstandard import ZstdCompressionParameters, ZstdCompressor, ZstdDecompressor
+
+    from objstore.storage.log.chunking import Chunk
 
 __all__ = [
     "BASE_AT",
@@ -66,6 +68,11 @@ _WORTH_COMPRESSING: Final = 48
 
 WORTH_AT_ONCE: Final = 512
 """Smallest middle to compress while an edit waits: zstd takes a tenth of the time of a write to save some 100 bytes."""
+
+_KEPT_SIZE: Final = 128 << 10
+"""Bytes of content up to which a compressor is kept for the next one."""
+
+_of_thread: Final = thread_local()
 
 _HEADER: Final = Struct(f"<{HASH_SIZE}sQBB6x")
 _FIELDS: Final = Struct(f"<{HASH_SIZE}sQBB6s")
@@ -283,7 +290,7 @@ def expand_part(header: BlobHeader, payload: Buffer, start: int, end: int) -> by
     return part
 
 
-def encode_chunks(name: BlobId, chunks: Sequence[Chunk]) -> tuple[BlobHeader, bytes]:
+def encode_chunks(name: BlobId, chunks: Sequence["Chunk"]) -> tuple[BlobHeader, bytes]:
     """Return the parsed header and the payload of a blob frame that lists the blob's chunks in order.
 
     Raises ValueError unless the blob is over MAX_BLOB and at most MAX_CHUNKED.
@@ -295,7 +302,7 @@ def encode_chunks(name: BlobId, chunks: Sequence[Chunk]) -> tuple[BlobHeader, by
     return _keyframe(name, size, Encoding.CHUNKED), fields + b"".join([_CHUNK.pack(*chunk) for chunk in chunks])
 
 
-def parse_chunks(header: BlobHeader, payload: Buffer) -> tuple[Chunk, ...]:
+def parse_chunks(header: BlobHeader, payload: Buffer) -> tuple["Chunk", ...]:
     """Return the chunks of a chunked blob, in order.
 
     Raises BlobDamaged unless they have 1 to MAX_CHUNK bytes each and are together as long as the blob.
@@ -303,6 +310,8 @@ def parse_chunks(header: BlobHeader, payload: Buffer) -> tuple[Chunk, ...]:
     data = payload[header.data :]
     if header.encoding is not Encoding.CHUNKED or len(data) % _CHUNK.size:
         raise BlobDamaged(header.id, "it is not a list of chunks")
+    from objstore.storage.log.chunking import MAX_CHUNK, Chunk  # only large files are stored in chunks
+
     chunks = tuple(Chunk(BlobId(name), size) for name, size in _CHUNK.iter_unpack(data))
     if not all(0 < chunk.size <= MAX_CHUNK for chunk in chunks):
         raise BlobDamaged(header.id, "the size of a chunk is out of range")
@@ -345,9 +354,35 @@ def _compressed(content: bytes, dictionary: bytes, level: int, worth: int = _WOR
 
     parameters = _parameters(level, len(content).bit_length(), len(dictionary).bit_length())
     if not dictionary:
-        return zstandard.ZstdCompressor(compression_params=parameters).compress(content)
+        return _compressor(parameters, len(content)).compress(content)
     prepared = zstandard.ZstdCompressionDict(dictionary, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
     return zstandard.ZstdCompressor(compression_params=parameters, dict_data=prepared).compress(content)
+
+
+def _compressor(parameters: "ZstdCompressionParameters", size: int) -> "ZstdCompressor":
+    """Return a compressor for contents without a dictionary: this thread's last one, if that has these parameters.
+
+    To make one takes as long as to compress 2 kB. One for large contents is not kept: it would keep its memory.
+    """
+    kept: tuple[ZstdCompressionParameters, ZstdCompressor] | None = getattr(_of_thread, "compressor", None)
+    if kept is not None and kept[0] is parameters:
+        return kept[1]
+    import zstandard
+
+    made = zstandard.ZstdCompressor(compression_params=parameters)
+    if size <= _KEPT_SIZE:
+        _of_thread.compressor = parameters, made
+    return made
+
+
+def _decompressor() -> "ZstdDecompressor":
+    """Return this thread's decompressor for contents without a dictionary."""
+    kept: ZstdDecompressor | None = getattr(_of_thread, "decompressor", None)
+    if kept is None:
+        import zstandard
+
+        kept = _of_thread.decompressor = zstandard.ZstdDecompressor()
+    return kept
 
 
 def _decompressed(header: BlobHeader, data: Buffer, size: int, dictionary: bytes) -> bytes:
@@ -356,9 +391,9 @@ def _decompressed(header: BlobHeader, data: Buffer, size: int, dictionary: bytes
     try:
         if zstandard.frame_content_size(data) != size:
             raise BlobDamaged(header.id, "it declares two different sizes")
-        prepared = None
-        if dictionary:
-            prepared = zstandard.ZstdCompressionDict(dictionary, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
+        if not dictionary:
+            return _decompressor().decompress(data, allow_extra_data=False)
+        prepared = zstandard.ZstdCompressionDict(dictionary, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
         return zstandard.ZstdDecompressor(dict_data=prepared).decompress(data, allow_extra_data=False)
     except zstandard.ZstdError as error:
         raise BlobDamaged(header.id, f"it can't be decompressed: {error}") from error

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from objstore.model.ids import BlobHasher, BlobId, blob_id
 from objstore.storage.log.blob_codec import (
@@ -13,10 +13,12 @@ from objstore.storage.log.blob_codec import (
     parse_blob_header,
     parse_chunks,
 )
-from objstore.storage.log.chunking import Chunk
 from objstore.storage.log.segment_files import Place
 from objstore.storage.log.segments import Log
 from objstore.values.errors import BlobDamaged, BlobMissing
+
+if TYPE_CHECKING:
+    from objstore.storage.log.chunking import Chunk
 
 __all__ = ["joined_chunks", "read_chain", "read_chunks"]
 
@@ -65,7 +67,7 @@ def _assemble(
     return content
 
 
-def read_chunks(name: BlobId, log: Log, place_of: Callable[[BlobId], Place | None]) -> tuple[Chunk, ...]:
+def read_chunks(name: BlobId, log: Log, place_of: Callable[[BlobId], Place | None]) -> tuple["Chunk", ...]:
     """Return the chunks of a large blob, in order. `place_of`: as for read_chain.
 
     Raises BlobMissing, BlobDamaged, StoreDamaged.
@@ -73,7 +75,7 @@ def read_chunks(name: BlobId, log: Log, place_of: Callable[[BlobId], Place | Non
     return parse_chunks(*_frame(name, log, place_of))
 
 
-def joined_chunks(name: BlobId, chunks: Iterable[Chunk], content_of: Callable[[BlobId], bytes]) -> Iterator[bytes]:
+def joined_chunks(name: BlobId, chunks: Iterable["Chunk"], content_of: Callable[[BlobId], bytes]) -> Iterator[bytes]:
     """Yield the bytes of a large blob, chunk by chunk; `content_of` returns a chunk's verified bytes.
 
     Raises BlobDamaged; after the last chunk, if together they are not the blob.

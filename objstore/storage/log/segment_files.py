@@ -310,7 +310,11 @@ class SegmentFiles:
             self._require_last_segment(found)
             # An open file remains readable even if it is superseded and removed.
             missing = [one for one in found.items() if not self._can_open(one)] if hasattr(self, "store") else []
-            if not missing:
+            # A listing may show neither the old nor the new name of a segment that is rewritten meanwhile. If it is the
+            # first listing, nothing says that the last segment is there.
+            has_all_known = bool(self._generations) and found.keys() >= self._generations.keys()
+            is_complete = has_all_known and len(found) == max(found)
+            if not missing and (is_complete or names == before):
                 self._listed_at, self._generations = listed_at, found
                 rewritten = {segment: generation for segment, generation in found.items() if generation}
                 if rewritten != self._rewritten:

@@ -41,14 +41,17 @@ _LONGEST_PROOF: Final = 256
 _OWN_MODE: Final = 0o700
 
 _EVERYTHING: Final = b"*\n"
+_LOCKS: Final = frozenset({"lock", "lock.queue"})
+"""Empty files that a process which waits for the lock creates again, with their folder, when the store is removed."""
 
 
 def create_workspace(root: str, disk: Disk, within: int | None = None) -> None:
     """Create the store's folder in `root`, whole or not at all. Do nothing if there is a store, damaged or not.
 
-    An existing folder named `.cas` is replaced if it holds no more than `rm -rf .cas/*` leaves of a store. Any other
-    folder is kept: it may be someone's, or a store whose segments were moved away. `within` is a descriptor of `root`,
-    so that the creation starts in that very folder, even if another one has taken its path.
+    An existing folder named `.cas` is replaced if it holds no more than `rm -rf .cas/*` leaves of a store, and what a
+    process that waits for the lock creates there. Any other folder is kept: it may be someone's, or a store whose
+    segments were moved away. `within` is a descriptor of `root`, so that the creation starts in that very folder, even
+    if another one has taken its path.
 
     Raises PathReserved within a store or a folder of version control, StorePlaceTaken, StoreLinked, PermissionRefused,
     DiskFailed.
@@ -222,7 +225,7 @@ def _require_vacant(final: str, clearing: Disk | None = None) -> None:
     try:
         with open_store_folder(final) as folder:
             names = os.listdir(folder)
-            if names and not (names == [IGNORE_NAME] and _ignores_everything(folder)):
+            if not all(_is_left_of_store(folder, name) for name in names):
                 raise StorePlaceTaken(final)
             if clearing is not None:
                 for name in names:
@@ -233,6 +236,16 @@ def _require_vacant(final: str, clearing: Disk | None = None) -> None:
         raise StorePlaceTaken(final, is_folder=False) from error
     except OSError as error:
         raise failure(error, final) from error
+
+
+def _is_left_of_store(folder: int, name: str) -> bool:
+    """Return whether a file in an open folder is one that is left, or created again, when a store is removed."""
+    if name == IGNORE_NAME:
+        return _ignores_everything(folder)
+    if name not in _LOCKS:
+        return False
+    found = os.lstat(name, dir_fd=folder)
+    return stat.S_ISREG(found.st_mode) and not found.st_size
 
 
 def _ignores_everything(folder: int) -> bool:

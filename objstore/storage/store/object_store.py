@@ -35,7 +35,7 @@ from objstore.values.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from typing import TypeVar
 
     T = TypeVar("T")
@@ -240,6 +240,16 @@ class Store:
             self._index.catch_up()
         self._not_ingested = None  # only now: if the index is busy, the next group must still go after that one
         return self.log.ends_at(self.end)
+
+    @property
+    def appended(self) -> Place | None:
+        """Return the end of the last group that this process has appended (None: it has appended nothing)."""
+        return self._appended
+
+    def is_rewritten_since(self, generations: Mapping[int, int]) -> bool:
+        """Return whether a segment was rewritten since these were the generations, as the log's files returned them."""
+        self.log.files.refresh(force=True)
+        return self.log.files.generations() is not generations
 
     @property
     def is_unchanged_since_append(self) -> bool:
@@ -525,13 +535,12 @@ class Store:
         known = self.large_decisions.get(name)
         if known is not None:
             return known
-        from objstore.model.canonical_msgpack import unpack
-        from objstore.model.replay_records import replay_decision
+        from objstore.model.replay_records import replay_decision, replay_fields
 
         encoded = bytes(self.log.read(place).payload)
         if record_id(encoded) != name:
             raise place.damaged("another record is where the index says")
-        decision = replay_decision(unpack(encoded))
+        decision = replay_decision(replay_fields(encoded))
         self.keep_decision(name, decision)
         return decision
 

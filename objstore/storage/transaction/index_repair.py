@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from objstore.storage.transaction.journal import Journal
-from objstore.values.errors import BlobMissing, IndexDamaged, IndexUnusable
+from objstore.values.errors import BlobMissing, IndexDamaged, IndexUnusable, StoreDamaged
 
 __all__ = ["rebuild_index_and_retry", "retry_with_rebuilt_index"]
 
@@ -34,13 +34,20 @@ def retry_with_rebuilt_index(journal: Journal, act: Callable[[], T]) -> tuple[T,
 def rebuild_index_and_retry(journal: Journal, act: Callable[[], T]) -> T:
     """Return the result of `act`; if it finds the index damaged, rebuild the index from the log and run `act` again.
 
-    It runs again only if nothing was recorded meanwhile, because what is in the log is done. Raises what `act` raises.
+    It also runs again if it finds the log damaged and a segment was rewritten meanwhile: a place that the index gave is
+    gone after the second time. But only if nothing was recorded, because what is in the log is done. Raises what `act`
+    raises.
     """
-    end = journal.store.end
+    before, end = journal.store, journal.store.end
+    appended, generations = before.appended, before.log.files.generations()
     try:
         return act()
     except IndexUnusable:
         with journal.reading() as store:
             if store.end != end:
+                raise
+    except StoreDamaged:
+        with journal.reading() as store:
+            if store is not before or store.appended != appended or not store.is_rewritten_since(generations):
                 raise
     return act()

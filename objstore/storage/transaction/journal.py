@@ -18,7 +18,7 @@ from objstore.disk.fs.nofollow import open_store_folder, refuse_links
 from objstore.disk.fs.reserved_names import INDEX_NAME, STAGING_NOTE_PREFIX, STORE_NAME
 from objstore.disk.fs.store_owner import refuse_others_store
 from objstore.disk.fs.tree_files import Files
-from objstore.disk.fs.writer_lock import BRIEF_WAIT_SECONDS, GAP_SECONDS, POLL_SECONDS, WAIT_SECONDS, WriterLock
+from objstore.disk.fs.writer_lock import GAP_SECONDS, WAIT_SECONDS, WriterLock
 from objstore.model.basic_types import Decider, Progress, ignore_progress
 from objstore.storage.index.database import IndexErrors
 from objstore.storage.log.applied_marker import AppliedMarker
@@ -125,7 +125,7 @@ class Journal:
             raise
         self.mutex: Final = RLock()
         self._holder = 0  # the thread that uses the store now; 0: none
-        self._queue: Final = allocate_lock()  # held by the one thread that polls the file's lock; others queue for it
+        self._polling: Final = allocate_lock()  # held by the one thread that polls the file's lock; others wait for it
         self._users = 0  # nesting depth of the uses of the store
         self.kept: Final[dict[str, object]] = {}  # what packages above read once for all who use this journal
         self._deciders: Final = thread_local()
@@ -240,8 +240,8 @@ class Journal:
             raise PathReserved(self.tree.root, "mirrors of other stores, in which nothing is decided")
         catch_ups = _CATCH_UPS
         with closing(self._turns(within, waiting)) as turns:
-            for _ in turns:
-                with self.mutex, self.translating_index_errors(), self._using(), self._if_free() as is_ours:
+            for waited in turns:
+                with self.mutex, self.translating_index_errors(), self._using(), self._if_free(waited) as is_ours:
                     if not is_ours:
                         continue
                     is_unchanged_since_append = self.store.is_unchanged_since_append
@@ -250,7 +250,7 @@ class Journal:
                         self.store.catch_up()
                         catch_ups -= 1
                         continue
-                    turns.close()  # lets the next thread in the queue poll the lock
+                    turns.close()  # lets the next thread poll the lock
                     batch = self._begin_writing(
                         is_unchanged_since_append=is_unchanged_since_append, may_use_reserve=may_use_reserve
                     )
@@ -265,7 +265,8 @@ class Journal:
     def session(self, *, dry_run: bool, waiting: Callable[[], object] | None = None) -> Iterator[tuple[Batch, bool]]:
         """Yield a batch to plan a change in, and whether the change may be committed; a dry run only needs to read.
 
-        `waiting`: as of `writing`; also raises the errors of `writing`.
+        In a mirror, a dry run plans what the store with the files would do. `waiting`: as of `writing`; also raises the
+        errors of `writing`.
         """
         from contextlib import ExitStack
 
@@ -274,36 +275,41 @@ class Journal:
             try:
                 # A dry run takes the lock too: otherwise a running writer's changes would look like external edits.
                 batch = stack.enter_context(self.writing(waiting=waiting))
-            except PermissionRefused:
+            except (PermissionRefused, PathReserved):
                 if not dry_run:
                     raise
                 batch = _batch_type()(stack.enter_context(self.reading()))
                 is_writing = False
             yield batch, is_writing
 
-    def _turns(self, within: float | None, waiting: Callable[[], object] | None) -> Generator[None, None, None]:
+    def _turns(self, within: float | None, waiting: Callable[[], object] | None) -> Generator[float, None, None]:
         """Yield whenever the lock may have become free. Raises StoreLocked when the time is over.
 
-        Waiting for another process blocks no reader of this one, and only one of its waiting threads polls the lock.
+        What is yielded is for how many seconds this thread has polled. Waiting for another process blocks no reader of
+        this one, and only one of its waiting threads polls the lock.
         """
-        yield
         seconds = WAIT_SECONDS if within is None else within
-        began = time.monotonic()
-        is_inside = self._holder == get_ident()  # then the thread that polls waits for this one: don't queue
-        while not is_inside and not self._queue.acquire(timeout=min(_POLL_WAITING_SECONDS, seconds)):
-            if waiting is not None:
-                waiting()
-            if time.monotonic() - began >= seconds:
-                raise StoreLocked(self.tree.root, seconds)
+        is_polling = False
         try:
-            while (passed := time.monotonic() - began) < seconds:
+            yield 0.0
+            until = time.monotonic() + seconds
+            is_inside = self._holder == get_ident()  # then the thread that polls waits for this one: don't wait for it
+            interval = min(_POLL_WAITING_SECONDS, seconds)
+            while not is_inside and not (is_polling := self._polling.acquire(timeout=interval)):
                 if waiting is not None:
                     waiting()
-                time.sleep(GAP_SECONDS if passed < BRIEF_WAIT_SECONDS else POLL_SECONDS)
-                yield
+                if time.monotonic() >= until:
+                    raise StoreLocked(self.tree.root, seconds)
+            began = time.monotonic()
+            while (now := time.monotonic()) < until:
+                if waiting is not None:
+                    waiting()
+                time.sleep(self._lock.pause(now - began))
+                yield now - began
         finally:
-            if not is_inside:
-                self._queue.release()
+            if is_polling:
+                self._polling.release()
+            self._leave_queue()
         raise StoreLocked(self.tree.root, seconds)
 
     def commit(
@@ -321,6 +327,12 @@ class Journal:
         Raises what Transition.prepare and Log.append raise, with nothing changed, or CallAborted after everything was
         restored.
         """
+        steps = tuple(steps)
+        if not steps and possibly_empty is None:  # as of what hooks record: no file changes
+            batch.commit()
+            self.has_committed = True
+            self._update_marker()
+            return
         with self._transition(steps, batch, seen, possibly_empty) as transition:
             transition.prepare()
             group = batch.commit()
@@ -364,6 +376,7 @@ class Journal:
         It is for derived files: nothing is completed or brought up to date. Raises PermissionRefused, DiskFailed.
         """
         with self.mutex, nullcontext(True) if self._is_writing else self._if_free() as is_ours:  # noqa: FBT003 - its value
+            self._leave_queue()
             yield is_ours
 
     def await_writer(self, until: float) -> bool:
@@ -492,14 +505,23 @@ class Journal:
         store.close()
 
     @contextmanager
-    def _if_free(self) -> Iterator[bool]:
-        """Hold the writer lock if it is free; yield whether it is held."""
-        is_ours = self._lock.acquire_now()
+    def _if_free(self, waited: float = 0.0) -> Iterator[bool]:
+        """Hold the writer lock if it is free and no other process is next; yield whether it is held.
+
+        If not, this process may be next: leave the queue of the lock in the end. `waited`: as of the lock.
+        """
+        is_ours = self._lock.acquire_in_turn(waited)
         try:
             yield is_ours
         finally:
             if is_ours:
                 self._lock.release()
+
+    def _leave_queue(self) -> None:
+        """Leave the queue of the lock, unless another thread polls."""
+        if not self._polling.locked():
+            with self.mutex:
+                self._lock.leave_queue()
 
     def _begin_writing(self, *, is_unchanged_since_append: bool, may_use_reserve: bool) -> Batch:
         """Return a batch for the holder of the lock. `is_unchanged_since_append`: as of the store."""

@@ -24,10 +24,12 @@ _MODULE_NAMES: Final = frozenset(dir(builtins)) | {
 }
 _IMPORT_TOLERATED: Final = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 _NAME_TOLERATED: Final = frozenset({"NameError", "UnboundLocalError"})
-_IMPORT_LINE: Final = re.compile(rb"^[ \t]*(?:from|import)\b([^#\n(]*(?:\([^)]*\))?)", re.MULTILINE)
+_IMPORT_LINE: Final = re.compile(rb"\n[ \t]*(?:from|import)\b([^#\n(]*(?:\([^)]*\))?)")
+"""A line that imports, and the end of the line before it: a pattern that begins with a letter is found faster."""
+
 _WORD: Final = re.compile(rb"\w+")
 _TAKE_TYPES: Final = frozenset({"cast", "TypeVar"})
-_NEWER: Final = re.compile(
+_NEWER: Final = (
     rb"^[ \t]*type[ \t]+\w+[ \t]*[=\[]|^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+\w+[ \t]*\[|"
     rb"\b[rR]?[ftFT][rR]?[\"']|^[ \t]*except\b[^(:]*,|^[ \t]*lazy[ \t]"
 )
@@ -60,7 +62,7 @@ NO_NAMES: Final = PythonNames()
 
 def imported_words(source: bytes) -> bytes:
     """Return the words of the lines that import, each once, with a space around: a quick test of what it may import."""
-    words = {word for found in _IMPORT_LINE.finditer(source) for word in _WORD.findall(found[1])}
+    words = {word for found in _IMPORT_LINE.finditer(b"\n" + source) for word in _WORD.findall(found[1])}
     return b" " + b" ".join(sorted(words)) + b" "
 
 
@@ -73,7 +75,7 @@ def python_names(source: bytes) -> PythonNames:
             table = symtable.symtable(_decoded(source), "source", "exec")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", 0) or 0
-        if _NEWER.search(b"".join(source.splitlines()[max(0, line - 1) : line])):
+        if re.search(_NEWER, b"".join(source.splitlines()[max(0, line - 1) : line])):
             return PythonNames(is_open=True)
         return PythonNames(error=f"{getattr(error, 'msg', '') or error} (line {line})")
     try:

@@ -294,27 +294,29 @@ class _Checking:
         None: the log is damaged, or changes too much meanwhile. `opened`: is to close the index.
         """
         folder = os.path.join(self._folder, LOG_NAME)
-        with SegmentScan(folder, decodes_records=False, since=self._since, progress=self._progress) as scan:
-            self._check_segments(scan, marked)
-            if any(fault.part in _OF_THE_LOG for fault in self._faults):
-                return None
-            try:
-                # One that came with a log that was checked before goes on with what is new.
-                if self._since is None and os.path.exists(os.path.join(self._folder, INDEX_NAME)):
-                    log = opened.enter_context(closing(Log(folder, Disk())))
-                    built = _Built(opened.enter_context(closing(Index(None, log, self._progress))), None)
-                else:  # there is none to compare it with
+        built: _Built | None = None
+        try:
+            # One that came with a log that was checked before goes on with what is new; where there is none, the log is
+            # checked before one is written. This one is built first, as the scan's list of blobs takes memory, too.
+            if self._since is None and os.path.exists(os.path.join(self._folder, INDEX_NAME)):
+                log = opened.enter_context(closing(Log(folder, Disk())))
+                built = _Built(opened.enter_context(closing(Index(None, log, self._progress))), None)
+            with SegmentScan(folder, decodes_records=False, since=self._since, progress=self._progress) as scan:
+                self._check_segments(scan, marked)
+                if any(fault.part in _OF_THE_LOG for fault in self._faults):
+                    return None
+                if built is None:
                     journal = Journal(self.report.root, Disk(), progress=self._progress)
                     opened.enter_context(closing(journal))
                     built = _Built(journal.store.index, journal)
                 self._are_all_blobs_read = self._is_each_blob_read(scan, built.fresh)
-            except DiskFull:
-                raise  # it says nothing about the log
-            except CasError:
-                return None
-            self.report = replace(
-                self.report, segments=len(scan.segments), blobs=len(scan.blobs), records=scan.record_count
-            )
+                self.report = replace(
+                    self.report, segments=len(scan.segments), blobs=len(scan.blobs), records=scan.record_count
+                )
+        except DiskFull:
+            raise  # it says nothing about the log
+        except CasError:
+            return None
         return built
 
     def _is_each_blob_read(self, scan: SegmentScan, built: Index) -> bool:

@@ -66,7 +66,7 @@ __all__ = [
 ]
 
 _SUFFIX: Final = ".seg"
-_CACHE_BYTES: Final = 32 << 20
+_CACHE_BYTES: Final = 16 << 20
 MAX_LISTED_LOSSES: Final = 1 << 20
 """The most lost edits, and the most lost decisions, that are listed: a forged number could mean too many."""
 
@@ -463,7 +463,10 @@ class SegmentScan:
                     header = parse_blob_header(found.payload)
                     if header.encoding is Encoding.CHUNKED and header.id not in self.blobs:
                         self.large.add(header.id)
-                    self.blobs.setdefault(header.id, []).append(span)
+                    if header.id in self.blobs:
+                        self.blobs[header.id].append(span)
+                    else:
+                        self.blobs[header.id] = [span]  # an empty list that grows would keep room for four
                     continue
                 if self._decodes_records:
                     encoded = bytes(found.payload)

@@ -4,7 +4,6 @@
 Expiry is a record; compaction frees the bytes later.
 """
 
-import time
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -13,7 +12,6 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 from objstore.disk.config.setting_sources import RetentionLimits
-from objstore.disk.fs.writer_lock import TURN_SECONDS
 from objstore.history.documents.loader import delete_cached_document
 from objstore.model.basic_types import MAX_INT, Progress, Unit
 from objstore.model.ids import BlobId
@@ -58,9 +56,6 @@ _BATCH: Final = 50
 
 _FEW: Final = 5
 """Decisions per expiry record: each is read, and may name thousands of hunks."""
-
-_LONGEST_WAIT: Final = 0.05
-"""Seconds for which parts follow one another without leaving the lock free for a waiting writer."""
 
 _ASKED_AT_ONCE: Final = 1_000
 """Edits per query of the index: for a long history, more would fill the memory."""
@@ -136,16 +131,12 @@ def expire(journal: Journal, plan: ExpiryPlan, *, who: str, progress: Progress |
     """
     gone, total = 0, sum(expiry_batch.edit_count for expiry_batch in plan.batches)
     newer = _RecordedSincePlan(journal, plan)
-    began = time.monotonic()
     for reason, edits, decisions in _parts(plan):
         if not _expire_part(journal, newer, reason, who, edits=edits, decisions=decisions):
             return gone
         gone += len(edits)
         if progress is not None and edits:
             progress("edits", gone, total)
-        if time.monotonic() - began > _LONGEST_WAIT:
-            time.sleep(TURN_SECONDS)
-            began = time.monotonic()
     return gone
 
 

@@ -10,9 +10,9 @@ no later scan takes the bytes again. Any other file that contains the bytes now 
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Set as AbstractSet
+from collections.abc import Callable, Iterator, Sequence, Set as AbstractSet
 from contextlib import suppress
-from itertools import count
+from itertools import chain, count
 from typing import Final, Self
 
 from objstore.disk.config.config_files import Configuration
@@ -47,7 +47,7 @@ from objstore.values.fastclass import replace, value
 from objstore.values.request_errors import PurgeRefused
 from objstore.worktree.external_changes import found_changes
 
-__all__ = ["PurgePlan", "PurgeTarget", "blobs_of_paths", "plan_purge", "purge"]
+__all__ = ["PurgePlan", "PurgeTarget", "past_blobs", "plan_purge", "purge", "stored_blobs"]
 
 _TRIES = 5
 
@@ -96,17 +96,37 @@ class PurgePlan:
         return bool(self.pending or self.pins)
 
 
-def blobs_of_paths(journal: Journal, paths: Iterable[bytes]) -> list[BlobId]:
-    """Return every past state of the files that were ever at one of the paths, except their present states.
+def past_blobs(journal: Journal, searched: Sequence[Sequence[bytes]]) -> list[list[BlobId]]:
+    """Return, for each of some lists of paths, every past state of the files that were ever at one of them.
 
-    The empty file's state is left out too: it has no content to remove. Raises what `past_states` and `file_at` raise.
+    Their present states are left out, and so is the empty file's: it has no content to remove. Raises what
+    `past_states` and `file_at` raise.
     """
     index = journal.store.index
-    own = {document for path in paths for document in index.documents.at(path)}
-    tips = [tip for tip in index.documents.tips() if tip.document in own and not _is_changed_outside(journal, tip)]
-    held = {tip.state.blob for tip in tips if tip.state is not None}
-    past = dict.fromkeys(blob for path in paths for blob in past_states(journal, path))
-    return [blob for blob in past if blob not in held and blob != _EMPTY]
+    all_tips = index.documents.tips()
+    found: list[list[BlobId]] = []
+    for paths, past in zip(searched, past_states(journal, searched), strict=True):
+        own = {document for path in paths for document in index.documents.at(path)}
+        tips = [tip for tip in all_tips if tip.document in own and not _is_changed_outside(journal, tip)]
+        held = {tip.state.blob for tip in tips if tip.state is not None}
+        found.append([blob for blob in past if blob not in held and blob != _EMPTY])
+    return found
+
+
+def stored_blobs(journal: Journal, searched: Sequence[Sequence[bytes]]) -> list[list[BlobId]]:
+    """Return, for each of some lists of paths, the blobs that a purge of the paths would remove.
+
+    Raises what `all_states` raises.
+    """
+    tips = journal.store.index.documents.tips()
+    found = all_states(
+        journal,
+        [
+            (paths, {tip.document for tip in tips if any(is_within(tip.path, own) for own in paths)})
+            for paths in searched
+        ],
+    )
+    return [[blob for blob in blobs if blob != _EMPTY] for blobs in found]
 
 
 def plan_purge(journal: Journal, target: PurgeTarget) -> PurgePlan:
@@ -210,8 +230,7 @@ class _Holding:
         """Find the blobs of a target. Raises what `all_states` raises."""
         blobs = target.blobs
         if target.paths:
-            own = {tip.document for tip in journal.store.index.documents.tips() if _is_own(target, tip.path)}
-            blobs = blobs.union(all_states(journal, target.paths, own)) - {_EMPTY}
+            blobs = blobs.union(*stored_blobs(journal, [target.paths])) - {_EMPTY}
         holding = cls(target=target, trees=_TreesHolding(journal.store, blobs), kept=())
         if not target.keeps_shared:
             return holding
@@ -222,11 +241,7 @@ class _Holding:
 
     def is_own(self, path: bytes) -> bool:
         """Return whether a path is one of the target's, or below one."""
-        return _is_own(self.target, path)
-
-
-def _is_own(target: PurgeTarget, path: bytes) -> bool:
-    return any(is_within(path, own) for own in target.paths)
+        return any(is_within(path, own) for own in self.target.paths)
 
 
 def _end_documents(journal: Journal, batch: Batch, holding: _Holding) -> tuple[Range, ...]:
@@ -353,8 +368,7 @@ class _Closure:
                 gone.add(number)
                 for seq in named.get(number, ()):
                     self._take(seq)
-        kept = {seq for numbers in named.values() for seq in numbers if self._index.edits.document_of(seq) is not None}
-        kept -= self._edits
+        kept = self._index.edits.documents_of({*chain.from_iterable(named.values())}).keys() - self._edits
         gone |= {number for number, numbers in named.items() if kept.isdisjoint(numbers)}
         snapshots, baseline = [*self._snapshots()], self._index.holders.baseline()
         next_number = count(self._index.numbers.next_snapshot())
@@ -409,9 +423,8 @@ class _Closure:
 
     def _losing_states(self, present: AbstractSet[bytes]) -> list[bytes]:
         """Return the files outside the target, besides `present`, some of whose edits go."""
-        documents = {self._index.edits.document_of(seq) for seq in self._edits} - {None}
-        tips = {tip.document: tip.path for tip in self._index.documents.tips()}
-        paths = {tips[document] for document in documents if document is not None and document in tips}
+        documents = {*self._index.edits.documents_of(self._edits).values()}
+        paths = {tip.path for tip in self._index.documents.tips_of(documents)}
         return sorted(path for path in paths - present if self._holding.target.paths and not self._holding.is_own(path))
 
     def _excluded(self) -> Iterator[str]:

@@ -4,7 +4,6 @@ from collections.abc import Generator
 from typing import Final
 
 from objstore.storage.index.database import COMPARED, SUMS
-from objstore.storage.index.queries.file_stat_queries import FileStatQueries
 from objstore.storage.index.rows import Row
 from objstore.storage.index.shared_connection import SharedConnection
 
@@ -14,10 +13,9 @@ __all__ = ["DatabaseChecks"]
 class DatabaseChecks:
     """Check the rows of one index, for fsck."""
 
-    def __init__(self, db: SharedConnection, stats: FileStatQueries) -> None:
+    def __init__(self, db: SharedConnection) -> None:
         """Query one index."""
         self._db: Final = db
-        self._stats: Final = stats
 
     def rows(self, table: str) -> Generator[Row, None, None]:
         """Yield the rows of a table of COMPARED, in order, to compare them with another index of the same log.
@@ -49,8 +47,10 @@ class DatabaseChecks:
 
     def damaged_tables(self) -> list[str]:
         """Return the tables about files on disk in which a row differs from what was stored."""
+        from objstore.storage.index.queries.file_stat_queries import FileStatQueries  # only fsck asks
+
         return [
             table
             for table in ("file_stats", "clean_folders", "clean_until")
             if self._db.execute(f"SELECT 1 FROM {table} WHERE checksum IS NOT {SUMS[table]} LIMIT 1").fetchone()  # noqa: S608 - names of the schema
-        ] or ([] if self._stats.are_clean_folders_intact() else ["clean_folders"])
+        ] or ([] if FileStatQueries(self._db).are_clean_folders_intact() else ["clean_folders"])

@@ -56,10 +56,21 @@ class DocumentQueries:
         return tips
 
     def tips_of(self, documents: Collection[DocumentId]) -> list[Tip]:
-        """Return the tips of those of the documents that exist or did, by number."""
-        query = f"SELECT {_TIP} FROM documents WHERE id = ?"  # noqa: S608 - names of the schema
-        rows = (self._db.execute(query, (document,)).fetchone() for document in sorted(documents))
-        return [_tip(row) for row in rows if row is not None]
+        """Return the tips of documents, by number, without those that were voided with their first edit.
+
+        Raises IndexUnusable.
+        """
+        asked, found = sorted(documents), list[Tip]()
+        with self._db.one_state():
+            for at in range(0, len(asked), _ROWS_AT_ONCE):
+                some = asked[at : at + _ROWS_AT_ONCE]
+                query = f"SELECT {_TIP} FROM documents WHERE id IN ({','.join('?' * len(some))}) ORDER BY id"  # noqa: S608 - names of the schema
+                found += map(_tip, self._db.execute(query, some))
+            missing = {*asked} - {tip.document for tip in found}
+            for document in missing:
+                if self._db.number("SELECT count(*) FROM edits WHERE seq = ? AND NOT void", document):
+                    raise unusable(f"it doesn't have document {document}")
+        return found
 
     def edited_by(self, first: int, last: int) -> set[DocumentId]:
         """Return the documents of the edits with these numbers, including voided and expired ones."""

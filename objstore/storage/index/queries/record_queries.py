@@ -29,6 +29,7 @@ from objstore.storage.index.shared_connection import (
     is_utf8,
     numbered_row,
     numbered_rows,
+    rows_by_number,
 )
 from objstore.storage.log.segment_files import Place
 
@@ -367,6 +368,14 @@ class EditQueries:
         """Return the document of an edit (None: there is none, or it is voided or expired). Raises IndexUnusable."""
         row = numbered_row(self._db, self._numbers, "edits", "void OR expired, document", seq)
         return None if row is None or row[0] else DocumentId(row[1])
+
+    def documents_of(self, seqs: Collection[int]) -> dict[int, DocumentId]:
+        """Return the document of each of the edits that `document_of` knows one of, by number. Raises IndexUnusable."""
+        with self._db.one_state():
+            newest = self._numbers.newest().edits
+            asked = sorted(seq for seq in seqs if 0 < seq <= newest)
+            rows = rows_by_number(self._db, "edits", "void OR expired, document", asked)
+        return {seq: DocumentId(row[1]) for seq, row in zip(asked, rows, strict=True) if not row[0]}
 
     def _edits(self, condition: str, values: tuple[int | str | bytes, ...], order: str) -> list[EditRow]:
         # Condition and order are texts of this module; every value is bound.

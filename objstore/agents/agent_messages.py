@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 
 from objstore.disk.fs.nofollow import open_store_file
 from objstore.disk.fs.writer_lock import GAP_SECONDS
-from objstore.model.records import Decision
 from objstore.model.views import UnreportedComments, UnreportedRejections, WaitingMessage
 from objstore.review.calls.agent_files import texts_of
 from objstore.review.calls.open_calls import OpenCalls, sanitized_name
@@ -187,6 +186,8 @@ class AgentMessages:
             return None
         if self.sending == "automatic":
             return set()
+        from objstore.model.records import Decision  # as above: mostly nothing is held back
+
         decided, _ = self._open.released()
         held: set[Unit] = set()
         for number in range(decided + 1, store.index.numbers.newest().decisions + 1):

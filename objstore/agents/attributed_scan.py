@@ -15,9 +15,10 @@ from objstore.disk.fs.disk import reaching
 from objstore.model.results import EXTERNAL_CALL, Attributor, CallInfo
 from objstore.model.views import EditView
 from objstore.review.calls.attribution import Attribution, Facts
-from objstore.review.calls.open_calls import AgentCall, OpenCalls, sanitized_text
+from objstore.review.calls.open_calls import END_AWAITED, AgentCall, OpenCalls, sanitized_text
 from objstore.storage.transaction.journal import Journal
 from objstore.values.errors import BlobMissing, DiskFailed, PathError, TreeInvalid
+from objstore.values.fastclass import replace
 
 if TYPE_CHECKING:
     from objstore.agents.record import Recorded
@@ -169,7 +170,10 @@ class AttributedScan:
         """
         from objstore.agents.record import recording_git
 
-        finished = [name for name, call in open_calls.items() if call.is_over]
+        awaited = [name for name, call in open_calls.items() if call.is_over and call.doubt == END_AWAITED]
+        # Their ends are reported now: each report waits for this scan, and then finishes its call.
+        open_calls = {**open_calls, **{name: replace(open_calls[name], doubt="") for name in awaited}}
+        finished = [name for name, call in open_calls.items() if call.is_over and name not in awaited]
         asked = paths or ()
         if finished:
             paths = None  # what those calls changed is not recorded yet

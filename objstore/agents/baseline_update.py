@@ -10,12 +10,11 @@ from typing import Final
 
 from objstore.disk.fs.confined_path import look_at
 from objstore.disk.fs.reserved_names import is_reserved
-from objstore.history.snapshots.catalog import find
 from objstore.model.basic_types import FileState
-from objstore.model.ids import BlobId, blob_id
+from objstore.model.ids import blob_id
 from objstore.model.records import Expiry, Snapshot
 from objstore.model.relpath import folders_above, folders_of, joined
-from objstore.model.tree import FOLDER, ExcludedEntry, TreeEntry, encode_tree
+from objstore.model.tree import EMPTY_TREE, FOLDER, ExcludedEntry, TreeEntry, encode_tree
 from objstore.storage.store.write_batch import Batch, now
 from objstore.storage.transaction.journal import Journal
 from objstore.values.errors import CasError
@@ -23,8 +22,6 @@ from objstore.worktree.baseline import KnownStates
 from objstore.worktree.stat_cache import CachedFolder, StatCache
 
 __all__ = ["BaselineUpdate"]
-
-_EMPTY: Final = BlobId(blob_id(encode_tree(())))
 
 
 class BaselineUpdate:
@@ -73,7 +70,7 @@ class BaselineUpdate:
         for folder in sorted(self._changed, reverse=True):  # inner ones first
             encoded = encode_tree(self._changed[folder].values())
             above, _, name = folder.rpartition(b"/")
-            if folder and blob_id(encoded) == _EMPTY:
+            if folder and blob_id(encoded) == EMPTY_TREE:
                 self._changed[above].pop(name, None)
                 continue
             tree = batch.blob(encoded)
@@ -81,6 +78,8 @@ class BaselineUpdate:
                 self._changed[above][name] = TreeEntry(name, FOLDER, tree)
             else:
                 root = tree
+        from objstore.history.snapshots.catalog import find  # an agent waits for what each hook imports
+
         number = self._journal.store.index.numbers.next_snapshot()
         since = find(self._journal, old.number).time  # its states are from that time
         batch.record(Snapshot(number=number, time=since, root=root, path=None, who="", title="baseline"))
@@ -114,7 +113,7 @@ class BaselineUpdate:
                 names = self._names(path) if kind == stat.S_IFDIR else None
                 if names is None:
                     return None
-                self._change(above)[name] = TreeEntry(name, FOLDER, _EMPTY)
+                self._change(above)[name] = TreeEntry(name, FOLDER, EMPTY_TREE)
                 self._changed[path] = {each: ExcludedEntry(each) for each in names}
         return self._current(folder)
 

@@ -1,30 +1,29 @@
-"""Find the files that are not in their known state, and record the edits that explain the difference."""
+"""Record the edits that explain why files are not in their known state."""
+
+from __future__ import annotations
 
 import os
-import stat
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from objstore.agents.baseline_update import BaselineUpdate
-from objstore.disk.fs.birth_time import Times, times_of
+from objstore.agents.differences import difference_at, folder_differences, tick_of
 from objstore.disk.fs.disk import reaching
 from objstore.disk.fs.file_state import file_at, linked
+from objstore.disk.git.repository import LFS_POINTER
 from objstore.disk.ignore_rules.rule_files import folder_at
-from objstore.history.edit_queries import may_continue
 from objstore.model.basic_types import (
     EXTERNAL_CONVERSATION,
     MAX_INT,
     FileState,
     Operation,
     Origin,
+    Status,
     is_other_kind,
-    recorded_mode,
 )
-from objstore.model.relpath import beginning, folders_above, joined
-from objstore.model.results import Attributor, CallInfo, Difference
-from objstore.model.views import EditView
+from objstore.model.relpath import folders_above, joined
+from objstore.model.results import Attributor, CallInfo, Difference, owner_at
 from objstore.review.calls.edit_recorder import (
     Change,
     Recorder,
@@ -35,22 +34,25 @@ from objstore.review.calls.edit_recorder import (
     new_conversation,
     version_of,
 )
-from objstore.review.calls.formatting import as_formatting
-from objstore.review.calls.returned_files import ReturnedFiles
-from objstore.storage.store.write_batch import Batch
-from objstore.storage.transaction.journal import Journal
 from objstore.values.errors import UNREADABLE, BlobMissing, PathError
 from objstore.values.fastclass import replace, value
 from objstore.worktree.baseline import KnownStates
 from objstore.worktree.git_positions import GitPositions, Movement, watch_repositories
 from objstore.worktree.mounts import absent_folders, is_absent, unseen_folders
-from objstore.worktree.moved_files import moved_files
-from objstore.worktree.scan import WorktreeScan
-from objstore.worktree.stat_cache import UNKNOWN, CachedFolder, StatCache
 from objstore.worktree.tree_writer import ContentWriter
-from objstore.worktree.walk import COARSEST_TIMESTAMP_NS, ReadFile, ScanLimits, SkippedPath
+from objstore.worktree.walk import ReadFile, ScanLimits, SkippedPath
 
-__all__ = ["ExplainsChanges", "NewRepositories", "UnstoredLargeFiles", "folder_differences", "record_differences"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+    from objstore.disk.fs.birth_time import Times
+    from objstore.model.views import EditView
+    from objstore.storage.store.write_batch import Batch
+    from objstore.storage.transaction.journal import Journal
+    from objstore.worktree.scan import WorktreeScan
+    from objstore.worktree.stat_cache import CachedFolder, StatCache
+
+__all__ = ["ExplainsChanges", "NewRepositories", "UnstoredLargeFiles", "record_differences"]
 
 _NAMED_GONE: Final = 10
 """Paths that went away, and that the note of a new file names."""
@@ -103,7 +105,7 @@ def record_differences(
         # Made under the lock, so that they leave out what a purge has just removed from the store.
         walks = {} if scan is None else {scope: scan.walk(pieces.keep, limits) for scope in suspects}
         known = KnownStates(journal)
-        last = cache(lambda: (WorktreeScan(journal) if scan is None else scan).stat_cache)  # lazy: few files need it
+        last = _last_seen(journal, scan)
         other_names = _other_names(journal, last, files)
         files = [*files, *other_names]
         found = [difference for path in files for difference in _file_difference(journal, last, known, path, pieces)]
@@ -126,13 +128,13 @@ def record_differences(
             by_folder[row.path] = [difference.path for difference in differences]
             found += _readable(journal, batch, _wanted(row, differences, excluding, excluded_inodes), known)
         found = _last_by_path(found, absent_folders(journal))
-        found = _with_unseen(journal, info, last(), known, found)
+        found = _with_unseen(journal, info, scan, last, known, other_names, found)
         if repositories := _new_repositories(journal, info, dirty, found):
             return NewRepositories(found=repositories)
         recorder = Recorder(journal, batch)
-        recorder.left_out, recorder.born, recorder.made = _ages(journal, last(), found, files)
+        recorder.left_out, recorder.born, recorder.made = _ages(journal, last, found, files)
         recorder.left_out |= known.newly_visible
-        recorder.may_hold = _heirs(journal, last(), found, files)
+        recorder.may_hold = _heirs(journal, last, found, files)
         found = _with_returned(journal, info, last, found)
         returned, left = _returned(journal, recorder, batch, info, found)
         edits, conversation, recorded = _recorded(journal, recorder, batch, info, left, other_names, returned)
@@ -156,6 +158,18 @@ def record_differences(
         kept.save()
     skipped = [*(place for walk in walks.values() for place in walk.skipped), *known.skipped]
     return conversation, edits, skipped
+
+
+def _last_seen(journal: Journal, scan: WorktreeScan | None) -> Callable[[], StatCache]:
+    """Return what returns what the last scan saw: it is loaded when it is first needed, which it is for few files."""
+
+    @cache
+    def last() -> StatCache:
+        from objstore.worktree.scan import WorktreeScan  # an agent waits for what each hook imports
+
+        return (WorktreeScan(journal) if scan is None else scan).stat_cache
+
+    return last
 
 
 def _note_recorded(
@@ -183,17 +197,22 @@ def _new_repositories(
 
 
 def _ages(
-    journal: Journal, last: StatCache, found: Iterable[Difference], named: Collection[bytes]
+    journal: Journal, last: Callable[[], StatCache], found: Iterable[Difference], named: Collection[bytes]
 ) -> tuple[set[bytes], dict[bytes, int], dict[bytes, int]]:
     """Return the paths at which older files came into sight, and when the others that appeared were made.
 
     First, when each was made at the latest (ns), then at the earliest (0: not known). A new name of a file that the
-    last scan read is no older file. `last`: what that scan saw. `named`: by a call, which is looked at when it begins:
-    what is new then, it made.
+    last scan read is no older file. `last`: returns what that scan saw. `named`: by a call, which is looked at when it
+    begins: what is new then, it made.
     """
-    older, times = set[bytes](), dict[bytes, Times]()
+    older = set[bytes]()
+    times: dict[bytes, Times] = {}
     by_folder: dict[bytes, list[Difference]] = {}
     new = {here.path: here for here in found if here.known is None and here.now is not None}
+    if not new:
+        return older, {}, {}
+    from objstore.disk.fs.birth_time import times_of  # an agent waits for what each hook imports
+
     for here in new.values():
         if here.is_unseen and here.path not in named:
             older.add(here.path)
@@ -204,11 +223,11 @@ def _ages(
             for here in in_folder:
                 with suppress(OSError):
                     times[here.path] = times_of(fd, here.path.rpartition(b"/")[2])
-    known = last.inodes_read({each.inode for each in times.values()}) if times else ()
+    known = last().inodes_read({each.inode for each in times.values()}) if times else ()
     times = {path: each for path, each in times.items() if each.inode not in known}
     first = [path for path in times if new[path].document is None]  # the others are known to have been absent
     latest = {path: (times[path].born or times[path].written) + new[path].tick for path in first}
-    older.update(path for path, time in latest.items() if time < last.looked_at(path))
+    older.update(path for path, time in latest.items() if time < last().looked_at(path))
     earliest = {
         path: max(0, earliest_of(each, is_new=_is_new_content(journal, new[path])) - new[path].tick)
         for path, each in times.items()
@@ -218,14 +237,14 @@ def _ages(
 
 
 def _heirs(
-    journal: Journal, last: StatCache, found: Iterable[Difference], named: Collection[bytes]
+    journal: Journal, last: Callable[[], StatCache], found: Iterable[Difference], named: Collection[bytes]
 ) -> dict[bytes, str]:
     """Return the paths of new files that may hold what files held that no scan had read, and that are gone.
 
     With each, the names of these, one in a line: the first of them. `named`: by a call, which said what it writes.
     """
     new = [here.path for here in found if _is_new_content(journal, here) and here.path not in named]
-    gone = last.gone_unread() if new else []
+    gone = last().gone_unread() if new else []
     names = "\n".join(path.decode(errors="replace") for path in gone[:_NAMED_GONE])
     return dict.fromkeys(new, names) if gone else {}
 
@@ -236,48 +255,6 @@ def _is_new_content(journal: Journal, here: Difference) -> bool:
 
 
 # ---- what differs
-
-
-def folder_differences(
-    journal: Journal, scan: WorktreeScan | None, row: CachedFolder, known: KnownStates
-) -> Iterator[Difference]:
-    """Yield the files of one folder, and of folders that were deleted from it, that are not in their known state."""
-    if row.is_incomplete:
-        return
-    now: dict[bytes, FileState] = {}
-    files = row.files() if row.touched is None else row.files_of(row.touched.names | row.touched.gone)
-    changed: dict[bytes, int] = {}
-    unknown = set()  # names whose state is not known
-    # Files that were moved with their folder keep their own times.
-    appeared = 0 if scan is None else scan.stat_cache.appeared_at(row.path)
-    deleted = max(row.key.ctime, appeared)  # not its mtime, which programs that copy folders restore
-    for name, (facts, blob) in files.items():
-        changed[name] = max(facts.ctime, appeared)
-        if blob == UNKNOWN:
-            unknown.add(name)
-        elif stat.S_ISREG(facts.mode) or stat.S_ISLNK(facts.mode):
-            now[name] = FileState(blob=blob, mode=recorded_mode(facts.mode))
-    prefix = beginning(row.path)
-    if row.touched is None:
-        names, folders = known.names(row.path)
-        names |= now.keys()
-    else:
-        names, folders = set(row.touched.names), set(row.touched.gone)
-    unknown |= {name for name in (names | folders) & set(row.left_out) if not _is_special_file(journal, prefix + name)}
-    tick = _tick(journal, row.key.device)
-    for name in sorted(names - unknown):
-        yield from _difference(prefix + name, now.get(name), known, changed.get(name, deleted), tick)
-    for name in sorted(folders - unknown - set(row.folders)):
-        for path in sorted(known.below(prefix + name)):
-            yield from _difference(path, None, known, deleted, tick)
-
-
-def _is_special_file(journal: Journal, path: bytes) -> bool:
-    """Return whether a path is neither a file, a symlink nor a folder: then no ignored file can exist there."""
-    with suppress(OSError):
-        mode = os.lstat(os.path.join(os.fsencode(journal.tree.root), path)).st_mode
-        return not (stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode))
-    return False
 
 
 def _other_names(journal: Journal, last: Callable[[], StatCache], files: Sequence[bytes]) -> dict[bytes, bytes]:
@@ -318,10 +295,10 @@ def _file_difference(
         known.skipped.append(SkippedPath(path=os.fsdecode(path), reason=str(error)))
         return
     if found is None:
-        yield from _difference(path, None, known, *_deletion_time(journal, last(), path))
+        yield from difference_at(path, None, known, *_deletion_time(journal, last(), path))
         return
     seen = found[1].stat
-    yield from _difference(path, found[0], known, seen.st_ctime_ns, _tick(journal, seen.st_dev))
+    yield from difference_at(path, found[0], known, seen.st_ctime_ns, tick_of(journal, seen.st_dev))
 
 
 def _deletion_time(journal: Journal, stat_cache: StatCache, path: bytes) -> tuple[int, int]:
@@ -337,39 +314,10 @@ def _deletion_time(journal: Journal, stat_cache: StatCache, path: bytes) -> tupl
             row = stat_cache.get(folder)
             is_same = row is not None and row.key.inode == seen.st_ino
             if not since or not is_same:
-                since, tick = max(since, seen.st_ctime_ns), max(tick, _tick(journal, seen.st_dev))
+                since, tick = max(since, seen.st_ctime_ns), max(tick, tick_of(journal, seen.st_dev))
             if is_same:
                 break
     return since or MAX_INT, tick
-
-
-def _tick(journal: Journal, device: int) -> int:
-    """Return how far a time on a device may differ from the time of the store's own file system (ns)."""
-    return 0 if device == os.fstat(journal.tree.fd).st_dev else COARSEST_TIMESTAMP_NS
-
-
-def _difference(
-    path: bytes, now: FileState | None, known: KnownStates, changed: int, tick: int
-) -> Iterator[Difference]:
-    document, state = known.state(path)
-    if state == now:
-        return
-    is_unseen = state is None and document is None and known.is_excluded_from_baseline(path)
-    if is_unseen and now is None:
-        return
-    folders = known.new_folders(path) if state is None and not is_unseen else 0
-    if document is not None and state is None and now is not None and not may_continue(known.journal, document, now):
-        document = None
-    yield Difference(
-        path=path,
-        document=document,
-        known=state,
-        now=now,
-        changed=changed,
-        tick=tick,
-        folders=folders,
-        is_unseen=is_unseen,
-    )
 
 
 def _readable(journal: Journal, batch: Batch, found: Iterable[Difference], known: KnownStates) -> list[Difference]:
@@ -443,6 +391,8 @@ def _update_baseline(
         update.add_folder(row, states)
     if not update.put(batch):
         return None
+    from objstore.worktree.scan import WorktreeScan  # as above
+
     # Folders that were fully recorded with the old baseline are so with the new one.
     return WorktreeScan(journal) if scan is None else scan
 
@@ -450,8 +400,10 @@ def _update_baseline(
 def _with_unseen(
     journal: Journal,
     info: CallInfo | Attributor | ExplainsChanges,
-    last: StatCache,
+    scan: WorktreeScan | None,
+    last: Callable[[], StatCache],
     known: KnownStates,
+    other_names: Mapping[bytes, bytes],
     found: Iterable[Difference],
 ) -> list[Difference]:
     """Return the differences, with those marked that the last look could not read.
@@ -470,7 +422,10 @@ def _with_unseen(
                     known.joining[here.path] = here.now
             continue
         known.newly_visible |= {here.path} if here.is_unseen else set()
-        is_unseen = here.is_unseen or is_absent(here.path, mounts) or last.was_left_out(here.path)
+        is_unseen = here.is_unseen or is_absent(here.path, mounts)
+        # Without a scan, what the last one saw is yet to be read.
+        if not is_unseen and (scan is not None or _depends_on_sight(info, here, other_names.get(here.path, here.path))):
+            is_unseen = last().was_left_out(here.path)
         differences.append(replace(here, is_unseen=is_unseen))
     return differences
 
@@ -479,9 +434,18 @@ def _is_reviewed(info: CallInfo | Attributor | ExplainsChanges, here: Difference
     """Return whether a file that only came into sight awaits review, because an agent may have changed it."""
     if not (isinstance(info, CallInfo) or callable(info)):
         return False
-    from objstore.agents.returned_lines import owner_at
-
     return owner_at(info, here.path, here.changed, here.tick, is_unseen=True).origin.needs_review
+
+
+def _depends_on_sight(info: CallInfo | Attributor | ExplainsChanges, here: Difference, named: bytes) -> bool:
+    """Return whether it matters for a change if the last scan left its file out. `named`: the path that a call named.
+
+    It does not for a known file that a tool has named before it changed the file: the edit is the tool's either way.
+    """
+    if here.known is None or here.now is None or not (isinstance(info, CallInfo) or callable(info)):
+        return True
+    seen, unseen = (owner_at(info, named, here.changed, here.tick, is_unseen=each) for each in (False, True))
+    return seen != unseen or seen.origin is not Origin.AGENT
 
 
 def _last_by_path(found: Iterable[Difference], absent: Collection[bytes]) -> list[Difference]:
@@ -501,11 +465,14 @@ def _with_returned(
     """Return the differences, with those marked that are back and may hold what no look has read."""
     if not (isinstance(info, CallInfo) or callable(info)):
         return list(found)
+    new = {here.path: here.now for here in found if here.known is None and here.now is not None and not here.is_unseen}
+    if not new:
+        return list(found)
+    from objstore.review.calls.returned_files import ReturnedFiles  # an agent waits for what each hook imports
+
     files = ReturnedFiles(journal, last)
     return [
-        replace(here, is_unseen=True)
-        if here.known is None and here.now is not None and not here.is_unseen and files.is_unseen(here.path, here.now)
-        else here
+        replace(here, is_unseen=True) if (now := new.get(here.path)) and files.is_unseen(here.path, now) else here
         for here in found
     ]
 
@@ -518,11 +485,26 @@ def _returned(
     found: Sequence[Difference],
 ) -> tuple[list[EditView], Sequence[Difference]]:
     """Add what comes back to the batch; return its edits, and the differences that are left to explain."""
-    if not found or not (isinstance(info, CallInfo) or callable(info)):
+    if not (isinstance(info, CallInfo) or callable(info)):
         return [], found
-    from objstore.agents.returned_lines import ReturnedLines
+    if not any(_may_bring_back(journal, batch, info, here) for here in found):
+        return [], found
+    from objstore.agents.returned_lines import ReturnedLines  # an agent waits for what each hook imports
 
     return ReturnedLines(journal, info).split(batch, found, recorder)
+
+
+def _may_bring_back(journal: Journal, batch: Batch, info: CallInfo | Attributor, here: Difference) -> bool:
+    """Return whether a change may bring back lines that left a file, or a large file in place of its pointer.
+
+    Mostly it is an agent's edit of a file from which nothing is away, and brings nothing back.
+    """
+    if here.document is None or here.known is None or here.now is None or here.is_lost:
+        return True
+    if not owner_at(info, here.path, here.changed, here.tick).origin.needs_review:
+        return True
+    is_any_away = bool(journal.store.index.history.edits_with(here.document, [Status.AWAY]))
+    return is_any_away or batch.text(here.known.blob).startswith(LFS_POINTER)
 
 
 def _recorded(
@@ -552,10 +534,13 @@ def _recorded(
             author = info(named, here.changed, here.tick, is_unseen=here.is_unseen)
             if here.is_unseen and author.origin is Origin.UNATTRIBUTED:
                 recorder.left_out.add(here.path)
-            made = as_formatting(journal, change, info, here.changed, here.tick).formats
-            if made is not None and author.origin is not Origin.AGENT:
-                edits.append(recorder.record_formatting(replace(change, formats=made), made))
-                continue
+            if author.origin is not Origin.AGENT:
+                from objstore.review.calls.formatting import as_formatting  # as above
+
+                made = as_formatting(journal, change, info, here.changed, here.tick).formats
+                if made is not None:
+                    edits.append(recorder.record_formatting(replace(change, formats=made), made))
+                    continue
         own = next((call for call in calls if call[0] == author), None)
         if own is None:
             conversation = author.conversation or new_conversation()
@@ -592,7 +577,11 @@ def _changes(found: Sequence[Difference], batch: Batch) -> Iterator[tuple[Change
             for change in external_changes(lost.path, lost.document, lost.known, version(lost.now), batch.text):
                 yield change, lost
     found = [here for here in found if not here.is_lost]
-    moves = moved_files([(here.path, here.known, here.now) for here in found], batch.text)
+    moves: dict[bytes, tuple[bytes, FileState]] = {}
+    if any(here.now is None for here in found) and any(here.known is None for here in found):
+        from objstore.worktree.moved_files import moved_files  # as above
+
+        moves = moved_files([(here.path, here.known, here.now) for here in found], batch.text)
     move_targets = {path for path, _ in moves.values()}
     by_path = {here.path: here for here in found} | {here.path: here for here in found if here.known is None}
     found = [part for here in found for part in _of_one_kind(here)]

@@ -25,7 +25,7 @@ from objstore.agents.git_evidence import (
     path_in_repository,
     stashes_of,
 )
-from objstore.agents.returned_lines import FileStatuses, ReviewedLines, owner_at
+from objstore.agents.returned_lines import FileStatuses, ReviewedLines
 from objstore.disk.git.contents import (
     CommittedChanges,
     TreeEntry,
@@ -39,11 +39,11 @@ from objstore.disk.git.contents import (
     staged_at,
     texts_of,
 )
-from objstore.disk.git.repository import Repository, is_sparse, made_at
+from objstore.disk.git.repository import TIME_ERROR, Repository, is_sparse, made_at
 from objstore.history.documents.earlier_states import DocumentHistory, EarlierState
 from objstore.model.basic_types import GIT_CONVERSATION, UNKNOWN_AGENT, DocumentId, FileState, Origin, Seq, Status
 from objstore.model.large_file_placeholder import is_placeholder
-from objstore.model.results import Attributor, CallInfo, Difference
+from objstore.model.results import Attributor, CallInfo, Difference, owner_at
 from objstore.model.views import EditView
 from objstore.review.calls.edit_recorder import Recorder
 from objstore.storage.store.write_batch import Batch
@@ -176,7 +176,7 @@ class GitChanges:
         self._journal: Final = journal
         self._movement: Final = movement
         self._whose: Final = whose
-        self._lines: Final = ReviewedLines(journal, is_git=True)
+        self._lines = ReviewedLines(journal, is_git=True)
 
     def record(self, batch: Batch, found: Sequence[Difference]) -> tuple[list[EditView], set[bytes]]:
         """Add the event to the batch; return its edits, and the paths that are explained by it.
@@ -184,6 +184,7 @@ class GitChanges:
         Nothing is added if git changed none of the files. Raises StoreDamaged, and what Batch.record raises.
         """
         movement = self._movement
+        self._lines = ReviewedLines(self._journal, is_git=True)  # none that an earlier attempt read
         of_agents = {here.path for here in found if self._owner(here).origin.needs_review}
         paths = [
             (path, here)
@@ -290,7 +291,7 @@ class GitChanges:
         made: list[str] = []
         for commit, time, _ in new_commits(movement.repository, 0, ""):
             written = made_at(movement.repository, commit)
-            owner = owner_at(self._whose, b"", written or time * _SECOND, 0 if written else _SECOND)
+            owner = owner_at(self._whose, b"", written or time * _SECOND, 0 if written else TIME_ERROR)
             made += [commit] if owner.origin.needs_review else []
         return made
 

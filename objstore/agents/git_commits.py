@@ -1,17 +1,19 @@
 """Accept the pending edits that a person's commit contains, and note commits that agents make.
 
 Who commits a file has decided on its text. So edits whose text is in the commit as a whole are accepted by a decision,
-which can be undone like any other. A commit made during an agent's call accepts nothing, because the agent may have
-made it: it is recorded, so that a status can show what was committed without a review.
+which can be undone like any other. What the person rejected or overwrote is not in it. A commit made during an agent's
+call accepts nothing, because the agent may have made it: it is recorded, so that a status can show what was committed
+without a review.
 """
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import groupby
+from operator import attrgetter
 from typing import Final
 
 from objstore.agents.git_evidence import COMMIT, commits_of_agents, path_in_repository
-from objstore.agents.returned_lines import owner_at
 from objstore.disk.config.config_files import Configuration
 from objstore.disk.git.contents import (
     TreeEntry,
@@ -21,12 +23,12 @@ from objstore.disk.git.contents import (
     new_commits,
     texts_of,
 )
-from objstore.disk.git.repository import ReflogEntry, made_at
+from objstore.disk.git.repository import TIME_ERROR, ReflogEntry, made_at
 from objstore.history.documents.loader import load_document
-from objstore.model.basic_types import UNKNOWN_AGENT, Action, DocumentId, OnExternal, Seq, Status, Unit
+from objstore.model.basic_types import UNKNOWN_AGENT, Action, OnExternal, Status, Unit
 from objstore.model.large_file_placeholder import blob_of_text, is_placeholder
 from objstore.model.records import Decision
-from objstore.model.results import Attributor, CallInfo
+from objstore.model.results import Attributor, CallInfo, owner_at
 from objstore.review.calls.policies import Policies
 from objstore.review.decisions import DecisionRequest, decide
 from objstore.storage.index.rows import Tip
@@ -45,8 +47,6 @@ from objstore.worktree.git_positions import Movement
 __all__ = ["record_commits"]
 
 _SECOND: Final = 1_000_000_000
-"""Nanoseconds by which the time of a commit may differ from that of the log of HEAD, which has whole seconds."""
-
 _SHORT: Final = 7
 
 _DAY: Final = 86_400
@@ -59,7 +59,6 @@ class _PendingFile:
 
     tip: Tip
     path: bytes  # relative to the repository
-    seqs: tuple[Seq, ...]  # its pending edits
 
 
 def record_commits(journal: Journal, movement: Movement, whose: CallInfo | Attributor) -> None:
@@ -71,7 +70,7 @@ def record_commits(journal: Journal, movement: Movement, whose: CallInfo | Attri
     _note_other_commits(journal, movement, whose, {entry.new for entry in made})
     by_person: list[ReflogEntry] = []
     for entry in made:
-        owner = owner_at(whose, b"", entry.time * _SECOND, _SECOND)
+        owner = owner_at(whose, b"", entry.time * _SECOND, TIME_ERROR)
         owner = owner if owner.origin.needs_review else _unread_author(journal, movement, entry, whose) or owner
         if owner.origin.needs_review:
             _note_unreviewed(journal, movement, entry, owner)
@@ -105,7 +104,7 @@ def _unread_author(
     for path, blob in committed_blobs(movement.repository, entry.new).items():
         place = os.path.normpath(os.path.join(os.fsencode(root), path))
         if not place.startswith(b"..") and not os.path.lexists(os.path.join(os.fsencode(journal.tree.root), place)):
-            owner = owner_at(whose, place, entry.time * _SECOND, _SECOND)
+            owner = owner_at(whose, place, entry.time * _SECOND, TIME_ERROR)
             if owner.origin.needs_review:
                 unread[blob] = owner
     if not unread:
@@ -133,7 +132,7 @@ def _note_other_commits(
     known = {*noted, *commits_of_agents(journal)}
     for commit, time, parents in new_commits(movement.repository, since, movement.old.commit):
         written = made_at(movement.repository, commit)
-        owner = owner_at(whose, b"", written or time * _SECOND, 0 if written else _SECOND)
+        owner = owner_at(whose, b"", written or time * _SECOND, 0 if written else TIME_ERROR)
         if commit not in known and owner.origin.needs_review:
             old = parents.partition(" ")[0] or "0" * len(commit)
             entry = ReflogEntry(old=old, new=commit, time=time, message="commit")
@@ -190,7 +189,7 @@ def _accept(journal: Journal, movement: Movement, commit: ReflogEntry) -> None:
 def _units_in_commit(
     journal: Journal, movement: Movement, commit: ReflogEntry, *, by_agent: bool = False
 ) -> Iterator[Unit]:
-    """Yield the units of the pending edits that are in a commit as a whole, of files that the commit changed."""
+    """Yield the pending units that are in a commit as a whole, of files that the commit changed."""
     pending = list(_pending_files(journal, movement, by_agent=by_agent))
     paths = [file.path for file in pending]
     before = entries_at(movement.repository, commit.old, paths) if commit.old.strip("0") else {}
@@ -209,23 +208,22 @@ def _pending_files(journal: Journal, movement: Movement, *, by_agent: bool) -> I
     Those that a policy always wants reviewed are left out, unless the commit is an agent's: it accepts nothing anyway.
     """
     index = journal.store.index
-    seqs: dict[DocumentId, list[Seq]] = {}
-    for edit in index.edits.pending():
-        seqs.setdefault(edit.document, []).append(edit.seq)
-    tips = [index.documents.tip(document) for document in seqs]
+    tips = [
+        index.documents.tip(document) for document in dict.fromkeys(edit.document for edit in index.edits.pending())
+    ]
     changed = {change.document for change in found_changes(journal, tips)}
     policies = Policies(journal.tree.root, journal.store)
     for tip in tips:
         path = path_in_repository(journal, movement.repository, tip.path)
         is_reviewed = not by_agent and policies.needs_review(os.fsdecode(tip.path))
         if path is not None and tip.document not in changed and not is_reviewed:
-            yield _PendingFile(tip=tip, path=path, seqs=tuple(seqs[tip.document]))
+            yield _PendingFile(tip=tip, path=path)
 
 
 def _units_in(
     journal: Journal, file: _PendingFile, entry: TreeEntry | None, texts: Mapping[str, bytes]
 ) -> Iterator[Unit]:
-    """Yield the units of a file's pending edits that are in a commit as a whole, where the commit has `entry`."""
+    """Yield the pending units of a file's edits that are in a commit as a whole, where the commit has `entry`."""
     try:
         document = load_document(journal, file.tip.document)
     except HistoryBroken:
@@ -233,8 +231,7 @@ def _units_in(
     state = file.tip.state
     if state is None or entry is None:
         if state is None and entry is None:
-            for seq in file.seqs:
-                yield from document.units(seq)
+            yield from document.pending()
         return
     if entry.is_executable is not bool(state.mode & 0o111):
         return
@@ -250,14 +247,17 @@ def _units_in(
         if committed is None or is_either_binary(lines, shown_lines(committed)):
             return
         different = diff_lines(lines, shown_lines(committed))
-    for seq in file.seqs:
-        if not different or _is_untouched(document, seq, different):
-            yield from document.units(seq)
+    units = document.pending()
+    if different:
+        edits = [[*of] for _, of in groupby(units, attrgetter("seq"))]
+        units = [unit for of in edits if _is_untouched(document, of, different) for unit in of]
+    overwritten = document.overwritten(units)
+    yield from (unit for unit in units if unit not in overwritten)
 
 
-def _is_untouched(document: Document, seq: Seq, different: Sequence[Hunk]) -> bool:
-    """Return whether the text shows some of an edit, and none of that next to a line that differs in the commit."""
-    shown = [lines for unit in document.units(seq) if (lines := document.lines(unit)) is not None]
+def _is_untouched(document: Document, units: Iterable[Unit], different: Sequence[Hunk]) -> bool:
+    """Return whether the text shows some of these units, and none of that next to a line that differs in the commit."""
+    shown = [lines for unit in units if (lines := document.lines(unit)) is not None]
     return bool(shown) and not any(
         first - 1 <= hunk.old_end and hunk.old_start <= first - 1 + count
         for first, count in shown

@@ -94,7 +94,7 @@ class AgentsLines:
         return "\n".join(sorted({*self._commits.values()} - {UNKNOWN_AGENT}))
 
     def of(self, path: bytes) -> AbstractSet[bytes]:
-        """Return the lines that agents committed to the file at a path of the workspace, without newlines.
+        """Return the lines that agents committed to the file at a path of the workspace, without endings.
 
         Those that they committed to a file that is gone count too: git follows a file that was renamed.
         """

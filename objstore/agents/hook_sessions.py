@@ -7,15 +7,13 @@ an agent may have changed, though none is known to have, is recorded as unattrib
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from objstore.agents.attributed_scan import AttributedScan, Looks
-from objstore.agents.missing_reports import MissingReports, starts_of
-from objstore.agents.server_calls import ServerCalls, is_tool_named
 from objstore.disk.fs.disk import reaching
 from objstore.disk.fs.processes import MACHINE, Processes, ProcessName
 from objstore.disk.fs.writer_lock import WriterLock
-from objstore.disk.witnesses.remarks import HEARD, add_remark
 from objstore.model.basic_types import MAX_INT, RESERVED_CONVERSATIONS, Origin
 from objstore.model.results import CallInfo, TurnInfo
 from objstore.model.views import EditFilter, EditView
@@ -38,7 +36,9 @@ from objstore.values.errors import CasError, ConversationReserved, DiskFull, Pat
 from objstore.values.fastclass import replace
 
 if TYPE_CHECKING:
+    from objstore.agents.missing_reports import MissingReports
     from objstore.agents.record import Recorded
+    from objstore.agents.server_calls import ServerCalls
 
 __all__ = ["HookSessions"]
 
@@ -76,8 +76,13 @@ class HookSessions:
         self._processes: Final = processes
         self._open: Final = OpenCalls(journal, processes)
         self._scan: Final = AttributedScan(journal, self._open) if scan is None else scan
-        self._missing: Final = MissingReports(self._open, self._scan)
-        self.server_calls: Final = ServerCalls(journal)
+
+    @cached_property
+    def server_calls(self) -> "ServerCalls":
+        """The calls of our own server that the hooks have announced."""
+        from objstore.agents.server_calls import ServerCalls  # an agent waits for what each hook imports
+
+        return ServerCalls(self._journal)
 
     # ---- what hooks report
 
@@ -416,10 +421,11 @@ class HookSessions:
             prompt=sanitized_text(turn.prompt),
             client=sanitized_text(turn.client or ("" if before is None else before.client)),
             model=sanitized_text(turn.model or ("" if before is None else before.model)),
+            since=turn.since,
         )
         client = self._open.client(session)
         also = {"prompted": min(noted.began, now()), **({"waits": False} if has_begun else {})}
-        self._open.note_turn(noted, also, prompt_id)
+        noted = self._open.note_turn(noted, also, prompt_id)
         self._open.begin_turn(turn.session)
         if has_begun and self._open.session(session).get("heard") in (None, []):
             silent = replace(_silent_turn(session), turn=noted, process=client)
@@ -449,6 +455,7 @@ class HookSessions:
         _, joined = self._open.reported_rejections(conversation)
         if other in joined or other == sanitized_name(conversation) or self.knows(other):
             return
+        from objstore.agents.server_calls import is_tool_named
         from objstore.history.edit_queries import edits
 
         with self._journal.reading():
@@ -457,6 +464,12 @@ class HookSessions:
             self._open.join(conversation, other)
 
     # ---- inside
+
+    @cached_property
+    def _missing(self) -> "MissingReports":
+        from objstore.agents.missing_reports import MissingReports  # as above: when a call begins, none is missing
+
+        return MissingReports(self._open, self._scan)
 
     @contextmanager
     def _locked(self, patience: float | None = _PATIENCE) -> Iterator[None]:
@@ -482,9 +495,11 @@ class HookSessions:
         The caller holds the lock. Raises what the disk raises.
         """
         open_calls = self._open.authors()
-        for call in open_calls.values():
+        for call in [*open_calls.values()]:
             if call.is_over and call.doubt in {ABANDONED, END_LOST}:
                 self._missing.note_lost_end(call)
+            if call.is_over and call.doubt == ABANDONED and call.paths is None:
+                self._put_outliving(call, self._outliving([call]), open_calls)
         if (since := self._open.unheard_since()) < MAX_INT:
             for name, call in open_calls.items():
                 if call.doubt == END_AWAITED:
@@ -563,11 +578,15 @@ class HookSessions:
             before = texts_of(self._open.session(name).get("heard"))
             if what not in before:
                 self._open.note(name, lambda kept: {"heard": [*texts_of(kept.get("heard")), what]})
+                from objstore.disk.witnesses.remarks import HEARD  # an agent waits for what each hook imports
+
                 self._remark(HEARD, name)
                 if not before:
                     self._open.remove(self._open.name_of(_silent_turn(name)))
 
     def _remark(self, kind: str, conversation: str) -> None:
+        from objstore.disk.witnesses.remarks import add_remark  # as above
+
         turn = self._open.turn(conversation)
         add_remark(self._journal.tree.root, kind, "" if turn is None else turn.client, conversation)
 
@@ -643,6 +662,17 @@ class HookSessions:
     ) -> list[EditView]:
         """Note which processes have outlived a call; return the edits for what those changed that ended meanwhile."""
         ended = [process for process in left if self._processes.has_ended(process)]
+        self._put_outliving(call, left, open_calls, ended)
+        return self._scan.record_edits(None, open_calls) if ended else []
+
+    def _put_outliving(
+        self,
+        call: AgentCall,
+        left: Sequence[ProcessName],
+        open_calls: dict[str, AgentCall],
+        ended: Collection[ProcessName] = (),
+    ) -> None:
+        """Say of processes that they have outlived a call; of those that have `ended` meanwhile, not in the log."""
         for process in left:
             behind = replace(
                 call,
@@ -658,10 +688,10 @@ class HookSessions:
             open_calls[self._open.name_of(behind)] = behind
             if process not in ended:
                 self._open.put(self._open.name_of(behind), behind)
-        return self._scan.record_edits(None, open_calls) if ended else []
 
     def _note_subagent(self, conversation: str, agent: str, prompt_id: str, *, has_just_begun: bool) -> None:
         """Note that a subagent works. `has_just_begun`: if it is new, it began now; otherwise when is not known."""
+        from objstore.agents.missing_reports import starts_of  # as above
 
         def noted(kept: Mapping[str, object]) -> dict[str, object]:
             starts, sent = starts_of(kept), kept.get("sent")

@@ -5,16 +5,15 @@ are decided on as before. A file that comes back as it was last is no new file. 
 another place or in a copy of the file, becomes an unattributed edit: it awaits review, but is no one's for sure.
 """
 
-import os
-from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
+from __future__ import annotations
+
 from contextlib import suppress
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from objstore.agents.git_evidence import AgentsLines
 from objstore.disk.git.contents import is_pointer_to
-from objstore.history.documents.earlier_states import DocumentHistory, EarlierState
-from objstore.history.documents.loader import load_document
+from objstore.history.documents.earlier_states import DocumentHistory
 from objstore.history.git_events import GIT_EVENT_NOTE
 from objstore.model.basic_types import (
     EXTERNAL_CONVERSATION,
@@ -29,22 +28,27 @@ from objstore.model.basic_types import (
     Unit,
 )
 from objstore.model.records import Decision, WrittenFile
-from objstore.model.results import Attributor, CallInfo, Difference
-from objstore.model.views import EditView
+from objstore.model.results import Attributor, CallInfo, Difference, owner_at
 from objstore.review.calls.attribution import CANDIDATES
 from objstore.review.calls.edit_recorder import Change, Recorder, Version, external_change
 from objstore.review.calls.formatting import as_formatting
+from objstore.review.calls.returned_files import was_untouched_since
 from objstore.storage.store.write_batch import Batch, now
-from objstore.storage.transaction.journal import Journal
 from objstore.text.forms import shown_lines
-from objstore.text.lines import split_lines
-from objstore.values.clock import FILE_TIME_LAG_NS
+from objstore.text.lines import without_ending
 from objstore.values.errors import UNREADABLE, CasError, HistoryBroken
 from objstore.values.fastclass import field, replace, value, variable
-from objstore.weave.document import Document
-from objstore.weave.returning import Returning, is_telling, partial_text, returning, undecided_lines
 
-__all__ = ["FileStatuses", "ReturnedLines", "ReviewedLines", "owner_at"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
+
+    from objstore.history.documents.earlier_states import EarlierState
+    from objstore.model.views import EditView
+    from objstore.storage.transaction.journal import Journal
+    from objstore.weave.document import Document
+    from objstore.weave.returning import Returning
+
+__all__ = ["FileStatuses", "ReturnedLines", "ReviewedLines"]
 
 _RETURNED: Final = "returned"
 """What happened where files got lines back that belong to edits."""
@@ -97,6 +101,8 @@ class FileStatuses:
 
     def loaded(self, document: DocumentId, verdicts: Mapping[Unit, Status]) -> Document | None:
         """Return the document under these verdicts; None if it can't be in that state."""
+        from objstore.history.documents.loader import load_document  # most changes bring nothing back
+
         try:
             loaded = load_document(self.journal, document)
         except HistoryBroken:
@@ -127,7 +133,7 @@ class FileStatuses:
         self.add(batch, here, below, after, Origin.UNATTRIBUTED, _sessions_of(self.journal, back.edits))
         return after
 
-    def add_reviewed_lines(self, batch: Batch, here: Difference, lines: "ReviewedLines") -> FileState | None:
+    def add_reviewed_lines(self, batch: Batch, here: Difference, lines: ReviewedLines) -> FileState | None:
         """Add the lines under review that a file has gained from elsewhere; return the state where the rest begins.
 
         Lines that the file had before, and that are not under review, are left out.
@@ -138,14 +144,17 @@ class FileStatuses:
         wanted, sessions = lines.that_may_come(here, text)
         if not wanted:
             return here.known
+        from objstore.weave.returning import is_telling, partial_text
+
         if here.known is None:
-            has_any = any(is_telling(line) and line in wanted for line in shown_lines(text).split(b"\n"))
+            has_any = any(is_telling(line) and line in wanted for line in _bare_lines(shown_lines(text)))
             state = here.now if has_any else None
         else:
             decided = self._decided_lines(here)
 
             def is_reviewed(line: bytes) -> bool:
-                return is_telling(line) and line.rstrip(b"\n") in wanted and line not in decided
+                bare = without_ending(line)
+                return is_telling(line) and bare in wanted and bare not in decided
 
             part = partial_text(batch.text(here.known.blob), text, is_reviewed)
             state = None if part is None else FileState(blob=batch.state(part), mode=here.known.mode)
@@ -155,7 +164,7 @@ class FileStatuses:
         return state
 
     def _decided_lines(self, here: Difference) -> set[bytes]:
-        """Return the lines that a file had before its first edit, or from edits that were accepted."""
+        """Return the lines that a file had before its first edit, or from edits that were accepted, without endings."""
         loaded = None if here.document is None else self.loaded(here.document, {})
         if loaded is None:
             return set()
@@ -163,7 +172,7 @@ class FileStatuses:
             line
             for run in loaded.weave.runs()
             if loaded.is_accepted(run.inserter.index)
-            for line in split_lines(run.text)
+            for line in _bare_lines(run.text)
         }
 
     def add(
@@ -229,21 +238,21 @@ class FileStatuses:
 
 @value
 class _ReviewedText:
-    """The lines of a document, and those of them that are under review."""
+    """The lines of a document, and those of them that are under review, without endings."""
 
     owners: Mapping[bytes, Seq]  # lines of edits under review, each with the edit
     lines: AbstractSet[bytes]  # every line that the file ever had
 
     def count_in(self, text: bytes) -> int:
         """Return how many lines under review a text has; 0 if most of its lines are of no such file."""
-        given = {line for line in split_lines(shown_lines(text)) if line.strip()}
+        given = {line for line in _bare_lines(shown_lines(text)) if line.strip()}
         if 2 * len(given & self.lines) < len(given):
             return 0
         return len(given & self.owners.keys())
 
     def edits_in(self, text: bytes) -> tuple[Seq, ...]:
         """Return the edits under review whose lines a text has."""
-        return tuple(sorted({self.owners[line] for line in split_lines(shown_lines(text)) if line in self.owners}))
+        return tuple(sorted({self.owners[line] for line in _bare_lines(shown_lines(text)) if line in self.owners}))
 
 
 class ReviewedLines:
@@ -256,35 +265,40 @@ class ReviewedLines:
         self.agents: Final = AgentsLines(journal)
         self._texts: dict[DocumentId, _ReviewedText | None] = {}
         self._possible: dict[DocumentId, AbstractSet[bytes]] = {}
+        self._last: tuple[DocumentId, Document | None] | None = None  # large, so only one
 
     def that_may_come(self, here: Difference, text: bytes) -> tuple[AbstractSet[bytes], str]:
-        """Return the lines, without newlines, and the sessions that may have written them, as a note has them.
+        """Return the lines, without endings, and the sessions that may have written them, as a note has them.
 
         Lines of another file come into one that is mostly a copy of it: of a renamed file to which git applies a
-        change, for example.
+        change, for example. Those of the file itself, which was deleted, may come back whatever else is in it now.
         """
         wanted, sessions = self.agents.of(here.path), self.agents.sessions
-        given = set(split_lines(shown_lines(text)))
-        for document in self._new if here.known is None or self._is_git else self._gone:
-            if (here.known is not None and document == here.document) or given.isdisjoint(self._may_have(document)):
+        given = set(_bare_lines(shown_lines(text)))
+        deleted = here.document if here.known is None else None
+        others = self._new if here.known is None or self._is_git else self._gone
+        for document in [*([] if deleted is None else [deleted]), *(each for each in others if each != here.document)]:
+            if given.isdisjoint(self._may_have(document)):
                 continue
             reviewed = self.of_document(document)
-            if reviewed is not None and reviewed.count_in(text):
-                of_edits = _sessions_of(self._journal, reviewed.edits_in(text))
-                lines = {line.rstrip(b"\n") for line in reviewed.owners}
-                return wanted | lines, "\n".join(filter(None, [of_edits, sessions if wanted else ""]))
+            edits = () if reviewed is None else reviewed.edits_in(text)
+            if reviewed is not None and edits and (document == deleted or reviewed.count_in(text)):
+                of_edits = _sessions_of(self._journal, edits)
+                return wanted | reviewed.owners.keys(), "\n".join(filter(None, [of_edits, sessions if wanted else ""]))
         return wanted, sessions
 
-    def of_document(self, document: DocumentId) -> "_ReviewedText | None":
+    def of_document(self, document: DocumentId) -> _ReviewedText | None:
         """Return the lines of a document, and those under review; None if it can't be read."""
         if document not in self._texts:
-            try:
-                loaded = load_document(self._journal, document)
-            except (HistoryBroken, *UNREADABLE):
+            from objstore.weave.returning import undecided_lines
+
+            loaded = self._loaded(document)
+            if loaded is None:
                 self._texts[document] = None
             else:
-                earlier = DocumentHistory(self._journal, document).before_away()
-                lines = {line for run in loaded.weave.runs() for line in split_lines(run.text)}
+                # Which edits that are away were pending before, their records say; to read these takes long.
+                earlier = DocumentHistory(self._journal, document).before_away() if loaded.away() else {}
+                lines = {line for run in loaded.weave.runs() for line in _bare_lines(run.text)}
                 self._texts[document] = _ReviewedText(owners=undecided_lines(loaded, earlier), lines=lines)
         return self._texts[document]
 
@@ -304,19 +318,25 @@ class ReviewedLines:
         return sorted(edits.documents_away() | edits.documents_without_file(), reverse=True)[:_MOST_DOCUMENTS]
 
     def _may_have(self, document: DocumentId) -> AbstractSet[bytes]:
-        """Return the lines of a document that may be under review: of its edits that are pending or away.
-
-        Which of those that are away were pending before, its records say; to read these takes longer.
-        """
+        """Return the lines of a document, without endings, that may be under review: of edits pending or away."""
         if document not in self._possible:
-            try:
-                loaded = load_document(self._journal, document)
-            except (HistoryBroken, *UNREADABLE):
-                self._possible[document] = frozenset()
-            else:
-                away = dict.fromkeys(loaded.away(), Status.PENDING)
-                self._possible[document] = undecided_lines(loaded, away).keys()
+            from objstore.weave.returning import undecided_lines
+
+            loaded = self._loaded(document)
+            away = {} if loaded is None else dict.fromkeys(loaded.away(), Status.PENDING)
+            self._possible[document] = frozenset() if loaded is None else undecided_lines(loaded, away).keys()
         return self._possible[document]
+
+    def _loaded(self, document: DocumentId) -> Document | None:
+        """Return a document, the last one without reading it again; None if it can't be read."""
+        if self._last is None or self._last[0] != document:
+            from objstore.history.documents.loader import load_document
+
+            try:
+                self._last = document, load_document(self._journal, document)
+            except (HistoryBroken, *UNREADABLE):
+                self._last = document, None
+        return self._last[1]
 
 
 class ReturnedLines:
@@ -326,11 +346,12 @@ class ReturnedLines:
         """Take a journal. `whose`: says whose a change of a file is."""
         self._journal: Final = journal
         self._whose: Final = whose
+        self._last: tuple[Batch, _Comparison] | None = None
 
     def with_lines(self, batch: Batch, found: Iterable[Difference]) -> list[Difference]:
         """Return the differences of files that have lines under review, or are new: only these bring anything back."""
         kept: list[Difference] = []
-        comparison = _Comparison(self._journal, batch, self._whose)
+        comparison = self._comparison(batch)
         for here in found:
             with suppress(CasError, *UNREADABLE):  # what can't be compared is explained as it is
                 if comparison.has_lines(here):
@@ -350,7 +371,7 @@ class ReturnedLines:
     ) -> tuple[list[EditView], list[Difference]]:
         """Add what comes back to the batch; return its edits, and the differences that are left to explain."""
         event = FileStatuses(journal=self._journal)
-        comparison = _Comparison(self._journal, batch, self._whose)
+        comparison = self._comparison(batch)
         pulled = {here.path for here in found if comparison.add_pulled(here, event)}
         found = [here for here in found if here.path not in pulled]
         reason = _RETURNED if found or not pulled else _PULLED
@@ -371,6 +392,14 @@ class ReturnedLines:
             rest += [replace(here, known=below), replace(new, now=below)]
             rest += [] if left is None else [replace(left, path=new.path)]
         return ([] if event.is_empty else event.record(batch, recorder, reason)), rest
+
+    # ---- inside
+
+    def _comparison(self, batch: Batch) -> _Comparison:
+        """Return the comparison for a batch: the documents that it has read are as they were when that began."""
+        if self._last is None or self._last[0] is not batch:
+            self._last = batch, _Comparison(self._journal, batch, self._whose)
+        return self._last[1]
 
 
 # ---- inside
@@ -401,10 +430,10 @@ class _Comparison:
 
     def settle(self, here: Difference, event: FileStatuses) -> Difference | None:
         """Add what a file brings back to the event; return the difference that is left (None: none is)."""
-        if here.is_lost or self._is_formatting(here):
-            return here
         may_be_agents = owner_at(self._whose, here.path, here.changed, here.tick).origin.needs_review
         may_be_agents = may_be_agents and not self._was_moved_back(here)
+        if here.is_lost or (may_be_agents and not self._has_away(here)) or self._is_formatting(here):
+            return here
         left: Difference | None = here
         if here.document is not None and (here.known is None or self._is_under_review(here.document)):
             left = self._returned(here, here.document, event, may_be_agents=may_be_agents)
@@ -457,8 +486,10 @@ class _Comparison:
         self, here: Difference, document: DocumentId, event: FileStatuses, *, may_be_agents: bool
     ) -> Difference | None:
         """Add what the file of a document brings back to the event; return the difference that is left."""
+        from objstore.weave.returning import returning
+
         history = DocumentHistory(self._journal, document)
-        last = None if here.known is not None or may_be_agents else history.last_at(here.path)
+        last = None if here.known is not None or may_be_agents else next(history.stays_at(here.path), None)
         if last is not None and not last.has_rejected:
             is_same = here.now == last.state.state
             if (is_same or here.is_unseen) and event.go_to(history, last.state):  # it has left and returned
@@ -478,19 +509,16 @@ class _Comparison:
         return None if below == here.now else replace(here, known=below)
 
     def _was_moved_back(self, here: Difference) -> bool:
-        """Return whether nothing touched a file that is back since it was found to be gone: a folder moved with it.
-
-        No program can set the time that shows this, and a file that is written or moved by itself gets another.
-        """
+        """Return whether nothing touched a file that is back since it was found to be gone: a folder moved with it."""
         if here.document is None or here.known is not None or here.now is None:
             return False
-        last = DocumentHistory(self._journal, here.document).last_at(here.path)
-        if last is None:
-            return False
-        with suppress(OSError):
-            seen = os.lstat(os.path.join(os.fsencode(self._journal.tree.root), here.path))
-            return seen.st_ctime_ns + FILE_TIME_LAG_NS + here.tick <= last.until
-        return False
+        last = next(DocumentHistory(self._journal, here.document).stays_at(here.path), None)
+        return last is not None and was_untouched_since(self._journal, here.path, last.until)
+
+    def _has_away(self, here: Difference) -> bool:
+        """Return whether any edit of a file is away: an agent's change of it brings nothing else back."""
+        index = self._journal.store.index.history
+        return here.document is not None and bool(index.edits_with(here.document, [Status.AWAY]))
 
     def _is_under_review(self, document: DocumentId) -> bool:
         found = self._journal.store.index.history.edits_with(document, [Status.PENDING, Status.AWAY])
@@ -498,6 +526,11 @@ class _Comparison:
 
     def _text(self, here: Difference) -> bytes:
         return b"" if here.now is None else self._batch.text(here.now.blob)
+
+
+def _bare_lines(text: bytes) -> list[bytes]:
+    """Return the lines of a text without endings, and what follows the last one."""
+    return text.replace(b"\r\n", b"\n").split(b"\n")
 
 
 def _change(batch: Batch, here: Difference) -> Change | None:
@@ -512,8 +545,3 @@ def _sessions_of(journal: Journal, edits: Iterable[Seq]) -> str:
     rows = filter(None, map(journal.store.index.edits.get, edits))
     named = {row.owner for row in rows} - {"", UNKNOWN_AGENT, EXTERNAL_CONVERSATION, GIT_CONVERSATION}
     return "\n".join(sorted(named))
-
-
-def owner_at(whose: CallInfo | Attributor, path: bytes, moment: int, tick: int, *, is_unseen: bool = False) -> CallInfo:
-    """Return the call that a change of a file at a moment is attributed to. Parameters as for an `Attributor`."""
-    return whose if isinstance(whose, CallInfo) else whose(os.fsdecode(path), moment, tick, is_unseen=is_unseen)

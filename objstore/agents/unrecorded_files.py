@@ -11,18 +11,19 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from objstore.disk.fs.reserved_names import STORE_NAME
-from objstore.model.results import ExternalChange
 from objstore.values.fastclass import value
 from objstore.worktree.changed_dirs import changed_folders
-from objstore.worktree.stat_cache import StatCache
 
 # Most statuses find no difference, and don't wait for these to load.
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from objstore.model.results import ExternalChange
     from objstore.storage.transaction.journal import Journal
+    from objstore.worktree.changed_dirs import SharedLooks
     from objstore.worktree.scan import WorktreeScan
-    from objstore.worktree.walk import ScanLimits
+    from objstore.worktree.stat_cache import StatCache
+    from objstore.worktree.walk import ScanLimits, SkippedPath
 
 __all__ = ["UnrecordedFiles", "unrecorded_files"]
 
@@ -37,44 +38,54 @@ class UnrecordedFiles:
 
     changes: tuple[ExternalChange, ...] = ()  # by path
     newly_left_out: tuple[str, ...] = ()  # paths that the last scan covered, and a rule leaves out now
+    skipped: tuple[SkippedPath, ...] = ()  # what could not be read
     compared: int | None = None  # how many files were compared, if a limit was reached; None: all of them
 
 
-def unrecorded_files(journal: Journal, limits: ScanLimits | None = None) -> UnrecordedFiles:
+def unrecorded_files(
+    journal: Journal, limits: ScanLimits | None = None, shared: SharedLooks | None = None
+) -> UnrecordedFiles:
     """Return the files that differ from the baseline and have no edit; none if there is no baseline.
 
+    `shared`: what a comparison of the files with edits saw just before.
     Raises what the baseline's trees and the settings raise.
     """
     with journal.reading() as store:
         baseline = store.baseline()
-        suspects = None if baseline is None else _suspects(journal, baseline.number)
+        if baseline is None:
+            return UnrecordedFiles()
+        from objstore.worktree.stat_cache import StatCache
+
+        folder = os.path.join(journal.tree.root, STORE_NAME)
+        stat_cache = StatCache.loaded(folder, journal.store.log.store, baseline.number)
+        suspects = _suspects(journal, stat_cache, shared)
         if suspects is None:
             return UnrecordedFiles()
         from objstore.worktree.scan import WorktreeScan, discard_content
-        from objstore.worktree.walk import ScanLimits
+        from objstore.worktree.walk import OTHER_KIND, ScanLimits
 
-        scan = WorktreeScan(journal)
+        scan = WorktreeScan(journal, stat_cache)
         walk = scan.walk(discard_content, limits or ScanLimits(bytes=_BYTES, seconds=_SECONDS))
         walk.run(suspects=suspects)
         changes = tuple(sorted(_changes(journal, scan), key=lambda change: change.path))
         left_out = tuple(map(os.fsdecode, scan.stat_cache.newly_left_out))
         compared = None if walk.is_whole else walk.files
-        return UnrecordedFiles(changes=changes, newly_left_out=left_out, compared=compared)
+        # A pipe or a socket has nothing to read; reaching a limit is what `compared` says.
+        skipped = tuple(dict.fromkeys(each for each in walk.skipped if each.path and each.reason != OTHER_KIND))
+        return UnrecordedFiles(changes=changes, newly_left_out=left_out, skipped=skipped, compared=compared)
 
 
-def _suspects(journal: Journal, baseline: int) -> list[bytes] | None:
+def _suspects(journal: Journal, stat_cache: StatCache, shared: SharedLooks | None) -> list[bytes] | None:
     """Return the folders to list. None: the last scan recorded everything, and no folder or file has changed since."""
-    folder = os.path.join(journal.tree.root, STORE_NAME)
-    stat_cache = StatCache.loaded(folder, journal.store.log.store, baseline)
     signatures, to_list = stat_cache.folder_signatures(b"")
-    due = to_list + changed_folders(journal.tree.fd, signatures)
+    due = to_list + changed_folders(journal.tree.fd, signatures, shared=shared)
     due += [row.path for row in stat_cache.not_fully_recorded(b"")]
     return due if due or not signatures else None
 
 
 def _changes(journal: Journal, scan: WorktreeScan) -> Iterator[ExternalChange]:
     """Yield the differences in the folders that are not fully recorded. Files with edits are compared elsewhere."""
-    from objstore.agents.detect import folder_differences
+    from objstore.agents.differences import folder_differences
     from objstore.disk.fs.file_state import taken_by
     from objstore.model.basic_types import is_other_kind
     from objstore.worktree.baseline import KnownStates
@@ -85,6 +96,8 @@ def _changes(journal: Journal, scan: WorktreeScan) -> Iterator[ExternalChange]:
     for row in scan.stat_cache.not_fully_recorded(b""):
         for found in folder_differences(journal, scan, row, known):
             if found.document is None and not found.is_unseen and not is_absent(found.path, absent):
+                from objstore.model.results import ExternalChange
+
                 is_gone = found.now is None or is_other_kind(found.known, found.now)
                 yield ExternalChange(
                     document=None,

@@ -9,7 +9,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import Final
 
-from objstore.model.basic_types import number_of
+from objstore.model.basic_types import counted, number_of
 from objstore.storage.index.rows import HolderRow
 from objstore.storage.store.object_store import Store
 from objstore.values.fastclass import NamedTuple
@@ -53,7 +53,7 @@ def names_with_prefix(store: Store, kind: NameKind, spelling: str, limit: int) -
             return [NameSuggestion(str(seq), f"{status.value}  {os.fsdecode(path)}") for seq, path, status in found]
         case NameKind.CONVERSATION:
             conversations = store.index.edits.newest_conversations(spelling, limit)
-            return [NameSuggestion(name, f"{count} edit{'s' * (count != 1)}") for name, count in conversations]
+            return [NameSuggestion(name, counted(count, "edit")) for name, count in conversations]
         case NameKind.PATH:
             return [
                 NameSuggestion(os.fsdecode(path), "")

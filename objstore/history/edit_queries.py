@@ -1,17 +1,20 @@
 """Query the edits and decisions of a workspace as views for surfaces."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from objstore.history.expired import expiration, expiration_by
 from objstore.history.revspec import find_session, recorded_paths
-from objstore.model.basic_types import DocumentId, FileState, Status, Unit
+from objstore.model.basic_types import DocumentId, FileState, Seq, Status, Unit
 from objstore.model.records import Decision, Edit
-from objstore.model.replay_records import ReplayDecision
 from objstore.model.views import DecisionView, EditFilter, EditView, Expiration, HistoryEnd, Rejection
 from objstore.storage.index.rows import EditConditions, EditRow, decode_reasons
 from objstore.storage.transaction.journal import Journal
 from objstore.values.errors import UNREADABLE, CasError
 from objstore.values.request_errors import NoSuchName
+
+if TYPE_CHECKING:
+    from objstore.model.replay_records import ReplayDecision
 
 __all__ = [
     "changed_since",
@@ -19,6 +22,8 @@ __all__ = [
     "decisions",
     "edit",
     "edits",
+    "edits_between",
+    "edits_numbered",
     "history_end",
     "may_continue",
     "rejections",
@@ -50,12 +55,31 @@ def edits(journal: Journal, wanted: EditFilter) -> list[EditView]:
     return found
 
 
+def edits_between(journal: Journal, first: int, last: int) -> list[EditView]:
+    """Return the edits from `first` to `last`, in order."""
+    newest = edits(journal, EditFilter(newest_first=True, limit=1))
+    last = min(last, newest[0].seq if newest else 0)
+    if first > last:
+        return []
+    found = edits(journal, EditFilter(before=last + 1, newest_first=True, limit=last - first + 1))
+    return [view for view in reversed(found) if view.seq >= first]
+
+
 def edit(journal: Journal, seq: int) -> EditView:
     """Return one edit. Raises NoSuchName."""
     row = journal.store.index.edits.get(seq)
     if row is None:
         raise NoSuchName(str(seq), "edit")
     return _view(journal, row, expiration(journal, row))
+
+
+def edits_numbered(journal: Journal, seqs: Collection[Seq]) -> list[EditView]:
+    """Return edits in the order of their numbers. Raises NoSuchName."""
+    rows = journal.store.index.edits.rows(seqs)
+    for seq in seqs:
+        if seq not in rows:
+            raise NoSuchName(str(seq), "edit")
+    return [_view(journal, rows[seq], expiration(journal, rows[seq])) for seq in sorted(seqs)]
 
 
 def rejections(journal: Journal, units: Iterable[Unit]) -> list[Rejection]:
@@ -82,7 +106,7 @@ def decisions(journal: Journal) -> list[DecisionView]:
     return [DecisionView(id=name, decision=record) for name, record in found if isinstance(record, Decision)]
 
 
-def short_decisions(journal: Journal) -> Iterator[ReplayDecision]:
+def short_decisions(journal: Journal) -> "Iterator[ReplayDecision]":
     """Yield every decision, oldest first, without what only its record has: large ones are decoded once."""
     for name, place in journal.store.index.decisions.places():
         yield journal.store.short_decision(name, place)

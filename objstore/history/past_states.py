@@ -5,7 +5,7 @@ and snapshots hold states that no edit recorded. So the whole journal is read, a
 paths where the file was at that time.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from objstore.disk.fs.file_state import file_at
@@ -17,29 +17,46 @@ from objstore.model.relpath import beginning, is_within
 from objstore.model.tree import TreeEntry, entry_at, tree_files
 from objstore.storage.index.ingest import decoded
 from objstore.storage.index.refcounts import held_blobs, written_blobs
+from objstore.storage.log.segments import Log
 from objstore.storage.transaction.journal import Journal
 from objstore.values.errors import BlobMissing, CasError
 
 __all__ = ["all_states", "past_states"]
 
 
-def past_states(journal: Journal, path: bytes) -> list[BlobId]:
-    """Return every stored state of the files that were ever at the path, their present ones included.
+def past_states(journal: Journal, searched: Sequence[Sequence[bytes]]) -> list[list[BlobId]]:
+    """Return, for each of some lists of paths, every stored state of the files that were ever at one of its paths.
 
-    A state that only snapshots name is left out while it is on disk: it is not past yet. Raises SnapshotUnreadable,
-    BlobDamaged, StoreDamaged and TreeInvalid.
+    Their present states are included. A state that only snapshots name is left out while it is on disk: it is not past
+    yet. The journal is read once. Raises SnapshotUnreadable, BlobDamaged, StoreDamaged and TreeInvalid.
     """
-    reading = _Reading(journal, [path], journal.store.index.documents.at(path), only_past=True)
-    return reading.all_states()
+    at = journal.store.index.documents.at
+    documents = [{document for path in paths for document in at(path)} for paths in searched]
+    each = zip(searched, documents, strict=True)
+    return _read_for([_Reading(journal, paths, own, only_past=True) for paths, own in each])
 
 
-def all_states(journal: Journal, paths: Iterable[bytes], own: Iterable[DocumentId]) -> list[BlobId]:
-    """Return every stored state that was at one of the paths or below it, and every state of the documents `own`.
+def all_states(
+    journal: Journal, searched: Sequence[tuple[Iterable[bytes], Iterable[DocumentId]]]
+) -> list[list[BlobId]]:
+    """Return, for each of some paths with documents, every stored state that was at one of the paths or below it.
 
-    That includes what snapshots hold at these paths, and at the paths that the documents had when they were taken.
-    Raises as `past_states`.
+    Also every state of the documents, what snapshots hold at these paths, and at the paths that the documents had when
+    they were taken. The journal is read once. Raises as `past_states`.
     """
-    return _Reading(journal, paths, own, only_past=False).all_states()
+    return _read_for([_Reading(journal, paths, own, only_past=False) for paths, own in searched])
+
+
+def _read_for(readings: "Sequence[_Reading]") -> list[list[BlobId]]:
+    """Read the journal, and return the states that each reading found."""
+    if not readings:
+        return []
+    log = readings[0].log
+    for group in log.groups(log.first):
+        for chained in decoded(group):
+            for reading in readings:
+                reading.take(chained.record)
+    return [reading.stored_states() for reading in readings]
 
 
 class _Reading:
@@ -66,11 +83,13 @@ class _Reading:
         self._before_edits: dict[Seq, tuple[DocumentId, bytes | None]] = {}
         self._before_decision: tuple[int, dict[DocumentId, bytes | None]] = (0, {})
 
-    def all_states(self) -> list[BlobId]:
-        """Read the whole journal, and return the states that are stored, each once: recorded states come first."""
-        for group in self._journal.store.log.groups(self._journal.store.log.first):
-            for chained in decoded(group):
-                self._take(chained.record)
+    @property
+    def log(self) -> Log:
+        """Return the log that is read."""
+        return self._journal.store.log
+
+    def stored_states(self) -> list[BlobId]:
+        """Return the states that were found and are stored, each once: recorded states come first."""
         return [blob for blob in self._states() if self._journal.store.has(blob)]
 
     def _states(self) -> list[BlobId]:
@@ -83,7 +102,7 @@ class _Reading:
         kept = [blob for path, blob in self._kept if now.get(path) != blob]
         return list(self._recorded | dict.fromkeys(kept))
 
-    def _take(self, record: Record) -> None:
+    def take(self, record: Record) -> None:
         """Process the next record."""
         match record:
             case Edit():

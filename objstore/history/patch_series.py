@@ -7,9 +7,10 @@ each is done before the next one is loaded.
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from objstore.history.documents.loader import load_document
-from objstore.history.edit_queries import edit
+from objstore.history.edit_queries import edit, edits_numbered
 from objstore.model.basic_types import DocumentId, Seq, Status, Unit
 from objstore.model.large_file_placeholder import MAX_BLOB, blob_of_text, is_placeholder
 from objstore.model.relpath import folders_of
@@ -21,6 +22,9 @@ from objstore.values.request_errors import NoSuchName, SeriesBroken
 from objstore.weave.document import Document, DocumentVersion
 
 __all__ = ["SeriesStep", "StepState", "by_edit", "series"]
+
+_EDITS_AT_ONCE: Final = 1_000
+"""Edits of which the documents are asked for at once."""
 
 
 @value
@@ -47,18 +51,12 @@ def series(journal: Journal, seqs: Sequence[Seq]) -> Iterator[SeriesStep]:
     The steps of one file are in order, and `by_edit` is the order of all of them. Raises NoSuchName, EditExpired,
     FileTooLarge and HistoryBroken, and SeriesBroken if other edits need chosen ones: at the latest after the last step.
     """
-    by_document: dict[DocumentId, list[Seq]] = {}
-    for seq in sorted(set(seqs)):
-        number = journal.store.index.edits.document_of(seq)
-        if number is None:
-            edit(journal, seq).refuse_if_expired()
-            raise NoSuchName(str(seq), "edit")
-        by_document.setdefault(number, []).append(seq)
+    by_document = _by_document(journal, sorted(set(seqs)))
     left: dict[DocumentId, _Left] = {}
     done = 0
     for number, chosen in by_document.items():
         document = load_document(journal, number)
-        views = [edit(journal, seq) for seq in chosen]
+        views = edits_numbered(journal, chosen)
         live = [_live(view) for view in views]
         document.set_statuses({unit: Status.REJECTED for units in live for unit in units})
         for conflict in document.conflicts():
@@ -78,12 +76,27 @@ def series(journal: Journal, seqs: Sequence[Seq]) -> Iterator[SeriesStep]:
             after = _state(journal, document.version())
             yield SeriesStep(views=tuple(waiting), before=before, after=after)
             waiting, before = [], after
+        journal.store.forget()  # no other file needs these texts
     _refuse_taken(journal, left, by_document)
 
 
 def by_edit(step: SeriesStep) -> Seq:
     """Return what a step is sorted by in its series: its first edit."""
     return step.views[0].seq
+
+
+def _by_document(journal: Journal, seqs: Sequence[Seq]) -> dict[DocumentId, list[Seq]]:
+    """Return the edits of each document. Raises NoSuchName and EditExpired."""
+    found: dict[DocumentId, list[Seq]] = {}
+    for at in range(0, len(seqs), _EDITS_AT_ONCE):
+        some = seqs[at : at + _EDITS_AT_ONCE]
+        documents = journal.store.index.edits.documents_of(some)
+        for seq in some:
+            if seq not in documents:
+                edit(journal, seq).refuse_if_expired()
+                raise NoSuchName(str(seq), "edit")
+            found.setdefault(documents[seq], []).append(seq)
+    return found
 
 
 @value

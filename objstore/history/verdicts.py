@@ -35,7 +35,7 @@ class Verdicts:
         None for units with the status that they were recorded with, as a person's own change, and for those that git
         took away.
         """
-        units = [Unit(view.seq, hunk) for hunk in view.telling if view.units[hunk] is not Status.AWAY]
+        units = [unit for unit in view.telling_units if view.units[unit.hunk] is not Status.AWAY]
         if units:
             self._read_decisions(view.edit.document, units)
         about: dict[int, list[Unit]] = {}

@@ -4,14 +4,14 @@ Git may bring the bytes of an earlier state back. Then the units that had their 
 later ones do not.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from objstore.model.basic_types import DocumentId, FileState, Status, Unit
 from objstore.model.records import Decision, Edit
 from objstore.storage.transaction.journal import Journal
 from objstore.values.fastclass import value
 
-__all__ = ["DocumentHistory", "EarlierState", "LastState"]
+__all__ = ["DocumentHistory", "EarlierState", "Stay"]
 
 
 @value
@@ -28,8 +28,8 @@ class EarlierState:
 
 
 @value
-class LastState:
-    """The state that a file had at a path before it was found to be gone from there."""
+class Stay:
+    """The last state of a file at a path, from which it was then found to be gone."""
 
     state: EarlierState
     until: int  # when it was found to be gone (ns since 1970-01-01 UTC)
@@ -63,23 +63,22 @@ class DocumentHistory:
             ]
         return found[::-1]
 
-    def last_at(self, path: bytes) -> LastState | None:
-        """Return the last state of the file at a path (None: it is there still, or no record tells of it there)."""
+    def stays_at(self, path: bytes) -> Iterator[Stay]:
+        """Return the stays of the file at a path, newest first; none if it is there still."""
         newer: EarlierState | None = None
+        now = self.statuses()
         for state in self.states():
-            if state.state is None or state.path != path:
-                newer = state
-                continue
-            if newer is None:
-                return None
-            now = self.statuses()
-            live = [unit for unit, status in self.statuses(state.position).items() if status.is_live]
-            return LastState(
-                state=state,
-                until=self._records[newer.position - 1].time * 1_000,
-                has_rejected=any(now[unit] is Status.REJECTED for unit in live),
-            )
-        return None
+            if state.state is not None and state.path == path:
+                if newer is None:
+                    return
+                if newer.state is None or newer.path != path:
+                    live = [unit for unit, status in self.statuses(state.position).items() if status.is_live]
+                    yield Stay(
+                        state=state,
+                        until=self._records[newer.position - 1].time * 1_000,
+                        has_rejected=any(now[unit] is Status.REJECTED for unit in live),
+                    )
+            newer = state
 
     def statuses(self, position: int | None = None) -> dict[Unit, Status]:
         """Return the status that every unit had after that many records (None: all of them)."""
@@ -108,11 +107,18 @@ class DocumentHistory:
         """Return the units whose status has to change so that only what was live in `state` is, with the new status.
 
         A rejected unit stays rejected, unless it was live in `state`: it has no effect either way, as a person decided.
+        What was live then and is live now keeps its status, and what is away gets that which it had last: a person may
+        have decided since.
         """
-        now, then = self.statuses(), self.statuses(state.position)
-        wanted = [(unit, then.get(unit, Status.AWAY)) for unit in now]
-        wanted = [(unit, to) for unit, to in wanted if to.is_live or now[unit] is not Status.REJECTED]
-        return {unit: status for unit, status in wanted if status is not now[unit]}
+        now, then, last = self.statuses(), self.statuses(state.position), self.before_away()
+        verdicts: dict[Unit, Status] = {}
+        for unit, status in now.items():
+            to = then.get(unit, Status.AWAY)
+            if to.is_live and not status.is_live:
+                verdicts[unit] = last.get(unit, to)
+            elif not to.is_live and status not in {Status.REJECTED, to}:
+                verdicts[unit] = to
+        return verdicts
 
     def brings_back(self, state: EarlierState) -> bool:
         """Return whether `state` has anything that is away now."""

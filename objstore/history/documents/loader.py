@@ -242,12 +242,13 @@ def loaded_from_cache(
 
 def _still_holds(journal: Journal, cached: DocumentState, position: _Position) -> bool:
     """Return whether the journal holds the records of `position`, not voided, and no edit has expired since."""
-    first = journal.store.index.edits.get(cached.seqs[0]) if cached.seqs else None
-    if first is None or first.expired:
+    if not cached.seqs:
         return False
-    edit = journal.store.index.edits.get(position.seq)
-    decision = journal.store.index.decisions.id(position.number)
-    return edit is not None and edit.id == position.edit and decision == position.decision
+    rows = journal.store.index.edits.rows({cached.seqs[0], position.seq})
+    first, edit = rows.get(cached.seqs[0]), rows.get(position.seq)
+    if first is None or first.expired or edit is None or edit.id != position.edit:
+        return False
+    return journal.store.index.decisions.id(position.number) == position.decision
 
 
 def _cache(journal: Journal, loaded: Document, position: _Position) -> None:

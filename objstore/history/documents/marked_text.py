@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from objstore.disk.fs.file_state import file_at
 from objstore.model.basic_types import DocumentId, FileState, Seq, Status, Unit
 from objstore.model.records import Edit
-from objstore.model.status_report import UnresolvedMarkers
 from objstore.text.forms import lines_of, shown_lines
 from objstore.values.errors import BlobDamaged, BlobMissing, PathError
 from objstore.values.request_errors import NoSuchName
@@ -21,6 +20,7 @@ from objstore.weave.conflict_markers import labels_in, regions_in
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from objstore.model.status_report import UnresolvedMarkers
     from objstore.storage.index.rows import EditRow
     from objstore.storage.store.object_store import Store
     from objstore.storage.transaction.journal import Journal
@@ -93,6 +93,8 @@ def markers_still_in_file(journal: Journal, row: EditRow) -> UnresolvedMarkers |
     places = [] if found is None else regions_in(shown_lines(found[1].content), openings, closings)
     if not places:
         return None
+    from objstore.model.status_report import UnresolvedMarkers  # few files have any, and each decision loads this
+
     return UnresolvedMarkers(
         edit=edit.seq,
         decision=edit.marks.decision,

@@ -9,10 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from objstore.model.basic_types import DocumentId, FileState, Seq
-from objstore.model.canonical_msgpack import unpack
 from objstore.model.ids import RecordId, record_id
 from objstore.model.large_file_placeholder import MAX_BLOB, PREFIX, is_placeholder
-from objstore.model.replay_records import ReplayDecision, ReplayEdit, replay_decision, replay_edit
+from objstore.model.replay_records import ReplayDecision, ReplayEdit, replay_decision, replay_edit, replay_fields
 from objstore.storage.log.blob_codec import (
     BlobHeader,
     Encoding,
@@ -58,7 +57,7 @@ def records_of(
         encoded = ahead.payload(place, FrameKind.RECORD)
         if record_id(encoded) != name:
             raise place.damaged("another record is where the index says")
-        fields = unpack(encoded)
+        fields = replay_fields(encoded)
         match fields.get("kind"):
             case "edit":
                 edit = replay_edit(fields, state)

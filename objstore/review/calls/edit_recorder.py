@@ -9,10 +9,12 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from objstore.disk.config.setting_sources import is_file_written
 from objstore.disk.fs.confined_path import FileOnDisk, Tree
 from objstore.disk.fs.content_source import FileSource, Source
 from objstore.model.basic_types import (
     EXTERNAL_CONVERSATION,
+    MAX_INT,
     DocumentId,
     FileState,
     Operation,
@@ -27,7 +29,6 @@ from objstore.model.large_file_placeholder import is_placeholder, placeholder
 from objstore.model.records import HEIR_NOTE, LEFT_OUT_NOTE, MADE_NOTE, Edit, Marks, Turn
 from objstore.model.results import CallInfo, TurnInfo
 from objstore.model.views import EditView
-from objstore.review.calls.policies import ACCEPTED_BY, Policies
 from objstore.storage.store.object_store import Store
 from objstore.storage.store.write_batch import Batch, now
 from objstore.storage.transaction.journal import Journal
@@ -55,6 +56,10 @@ __all__ = [
 
 if TYPE_CHECKING:
     from objstore.disk.fs.birth_time import Times
+    from objstore.review.calls.policies import Policies
+
+_ACCEPTED_BY: Final = "policy"
+"""The note of an edit that a policy accepted when it was recorded: the name of the setting."""
 
 _EMPTY: Final = blob_id(b"")
 
@@ -111,7 +116,6 @@ class Recorder:
         self.born: Mapping[bytes, int] = {}  # when other files at new paths were made at the latest (ns)
         self.made: Mapping[bytes, int] = {}  # when new files were made at the earliest (ns); 0: not known
         self.may_hold: Mapping[bytes, str] = {}  # for new files, the names of what they may hold, which is gone
-        self._policies: Policies | None = None  # read when they are first needed
         self._forms: dict[DocumentId, TextForm] = {}  # of the texts that edits of this batch led to
 
     def record(
@@ -150,13 +154,13 @@ class Recorder:
         if before is None and (change.path in self.left_out or self._is_older_than_turn(change)):
             notes = {**notes, LEFT_OUT_NOTE: "until now"}
         elif before is None:
-            notes = {**notes, **dict(self._notes_of_new(change.path))}
+            notes = {**notes, **dict(self._notes_of_new(change))}
         forms = self._forms_of(document, before, after)
         hunks, newline = edit_hunks(before, after, change.hunks, affixes, forms)
         added, removed = line_counts(before, after, hunks, forms)
         status = Status.PENDING if self._needs_review(change) else Status.ACCEPTED
         if status is Status.PENDING and self._is_accepted_by_policy(change):
-            status, notes = Status.ACCEPTED, {**notes, ACCEPTED_BY: "review.accept"}
+            status, notes = Status.ACCEPTED, {**notes, _ACCEPTED_BY: "review.accept"}
         edit = Edit(
             seq=self._seq,
             document=DocumentId(self._seq) if document is None else document,
@@ -214,17 +218,25 @@ class Recorder:
         # In a store that was converted, the document may have the lines of the bytes.
         return known, forms[1]
 
-    def _notes_of_new(self, path: bytes) -> Iterator[tuple[str, str]]:
+    def _notes_of_new(self, change: Change) -> Iterator[tuple[str, str]]:
         """Yield the notes about the age of a file that was found at a new path."""
-        if path in self.may_hold:
-            yield HEIR_NOTE, self.may_hold[path]
-        if path in self.made:
-            yield MADE_NOTE, str(self.made[path] // 1000 or "")
+        if change.path in self.may_hold:
+            yield HEIR_NOTE, self.may_hold[change.path]
+        if change.path in self.made:
+            made, turn = self.made[change.path], change.turn
+            # Records are compared with the clock, which the times of files lag behind.
+            if turn is not None and 0 < turn.since <= made:
+                made = max(made, turn.began * 1000)
+            yield MADE_NOTE, str(made // 1000 or "")
 
     def _is_older_than_turn(self, change: Change) -> bool:
-        """Return whether a file was made before the prompt of the turn in which it came into sight."""
+        """Return whether a file may have been made before the prompt of the turn in which it came into sight.
+
+        Both times are the file system's: compared with the clock, which these lag behind by a tick, or by more on a
+        busy machine, a file that was made right after the prompt would be older.
+        """
         born = self.born.get(change.path)
-        return born is not None and change.turn is not None and born < change.turn.began * 1000
+        return born is not None and change.turn is not None and born < (change.turn.since or MAX_INT)
 
     def _needs_review(self, change: Change) -> bool:
         """Return whether a change is recorded as pending."""
@@ -263,11 +275,18 @@ class Recorder:
         )
 
     def _is_accepted_by_policy(self, change: Change) -> bool:
-        if change.marks is not None:
+        if change.marks is not None or self._policies is None:
             return False
-        if self._policies is None:
-            self._policies = Policies(self._root, self._store)
         return self._policies.accepts(change.origin, change.path, change.source)
+
+    @cached_property
+    def _policies(self) -> "Policies | None":
+        """The review policies (None: without a settings file, none accepts anything)."""
+        if not is_file_written(self._root):
+            return None
+        from objstore.review.calls.policies import Policies  # each write would wait for the settings
+
+        return Policies(self._root, self._store)
 
     def _turn(self, turn: TurnInfo, conversation: str) -> int:
         """Return the number of a turn, and add its record to the batch if it has none yet."""

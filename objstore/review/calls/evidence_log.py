@@ -18,7 +18,6 @@ from typing import Any, Final
 from objstore.disk.fs.nofollow import open_store_file, open_store_folder, require_no_symlink, write_derived_file
 from objstore.disk.fs.reserved_names import AGENTS_NAME, EVENTS_NAME, STORE_NAME
 from objstore.disk.fs.writer_lock import GAP_SECONDS
-from objstore.disk.witnesses.remarks import LOST_REPORTS, add_remarks
 from objstore.storage.transaction.journal import Journal
 from objstore.values.errors import CasError, StoreLocked
 from objstore.values.fastclass import NamedTuple
@@ -116,6 +115,11 @@ class EvidenceLog:
         entry = self._entries.get(name)
         return {} if entry is None else _decoded(entry.value) or {}
 
+    def now(self) -> int:
+        """Return the time that the file system gives to a file that changes now (ns). Raises what the disk raises."""
+        with open_store_folder(self._folder) as folder:
+            return self._disk.clock(folder, self._folder)
+
     # ---- writing
 
     def write(self, name: str, held: Mapping[str, Any]) -> None:
@@ -137,7 +141,9 @@ class EvidenceLog:
             self._refresh()
             lost = lost or self._damage
             if self._entries.pop(_GAP, None) or lost:
-                self._entries[_LOST] = _Entry(self._now(), b"{}")
+                self._entries[_LOST] = _Entry(self.now(), b"{}")
+                from objstore.disk.witnesses.remarks import LOST_REPORTS, add_remarks  # lines are seldom lost
+
                 add_remarks(os.path.dirname(self._store), LOST_REPORTS, [b"\n"])
             self._rewrite()
 
@@ -245,7 +251,7 @@ class EvidenceLog:
         with self._locked() as fd:
             self._refresh()
             lost = lost or self._damage
-            now = self._now()
+            now = self.now()
             if not lost and not self._is_foreign:
                 lines = [self._line(number, now, *each) for number, each in enumerate(said, start=self._number + 1)]
                 self._disk.append(fd, b"".join(lines), self._path)
@@ -296,23 +302,17 @@ class EvidenceLog:
             finally:
                 os.close(fd)
 
-    def _now(self) -> int:
-        """Return the time that the file system gives to a file that changes now (ns)."""
-        with open_store_folder(self._folder) as folder:
-            return self._disk.clock(folder, self._folder)
-
     def _head(self) -> bytes:
-        return b"events %d %d %08x %d\n" % (_VERSION, *self._place(), time.time_ns())
+        return b"events %d %d %08x %d\n" % (_VERSION, os.lstat(self._store).st_ino, self._place(), time.time_ns())
 
-    def _place(self) -> tuple[int, int]:
-        """Return the inode of the store, and a number for its path: a copy has another, and a move keeps the inode."""
-        return os.lstat(self._store).st_ino, crc32(os.fsencode(os.path.realpath(self._store)))
+    def _place(self) -> int:
+        """Return a number for the path of the store: a copy has another one, while a move keeps the store's inode."""
+        return crc32(os.fsencode(os.path.realpath(self._store)))
 
     def _is_own(self, head: bytes) -> bool:
-        inode, path = self._place()
         words = head.split(b" ")
         is_known = words[:2] == [b"events", b"%d" % _VERSION] and len(words) == _WORDS_OF_HEAD
-        return is_known and (words[2] == b"%d" % inode or words[3] == b"%08x" % path)
+        return is_known and (words[2] == b"%d" % os.lstat(self._store).st_ino or words[3] == b"%08x" % self._place())
 
     @staticmethod
     def _line(number: int, written: int, name: str, value: bytes) -> bytes:

@@ -230,9 +230,12 @@ class CallSpan(NamedTuple):
     paths: Sequence[str] | None  # the files that the call named; None: any
 
     def covers(self, path: str, recorded: int, moment: int, tick: int) -> bool:
-        """Return whether it has a moment (within `tick`), for an edit of a file recorded at a time (µs)."""
+        """Return whether it has a moment (within `tick`), for an edit of a file recorded at a time (µs).
+
+        What changed since that edit was recorded changed since the call began, even if the file's time lags behind.
+        """
         is_call_s = self.since <= recorded * 1000 and (self.paths is None or path in self.paths)
-        return is_call_s and self.since <= moment + tick and (not self.until or moment - tick <= self.until)
+        return is_call_s and (not self.until or moment - tick <= self.until)
 
 
 class OpenCalls:
@@ -494,7 +497,7 @@ class OpenCalls:
         client, model = (sanitized_text(call.notes.get(note, "")) for note in ("client", "model"))
         if turn is None:
             turn = TurnInfo(session=call.conversation, began=call.began, client=client, model=model)
-            self.note_turn(turn)
+            turn = self.note_turn(turn)
         turn = replace(turn, client=turn.client or client, model=model or turn.model)
         return replace(call, turn=turn, process=self._client(session))
 
@@ -505,14 +508,20 @@ class OpenCalls:
     def _client(self, session: Mapping[str, Any]) -> ProcessName | None:
         return _common_process(texts_of(session.get(_LINEAGE)), self._processes.lineage())
 
-    def note_turn(self, turn: TurnInfo, also: Mapping[str, Any] | None = None, prompt_id: str = "") -> None:
-        """Note that a turn begins, by which processes that was reported, and the fields in `also`. Raises as `note`."""
+    def note_turn(self, turn: TurnInfo, also: Mapping[str, Any] | None = None, prompt_id: str = "") -> TurnInfo:
+        """Note that a turn begins, by which processes that was reported, and the fields in `also`. Raises as `note`.
+
+        Returns the turn with the file system's time of now, unless it was noted before, in another workspace.
+        """
+        self._log.make_folder()
+        begun = replace(turn, since=turn.since or self._log.now())
 
         def noted(kept: Mapping[str, Any]) -> dict[str, Any]:
-            begun = {**_fields_of_turn(turn), **({_PROMPT_ID: prompt_id} if prompt_id else {})}
-            return {"turn": begun, "turns": _earlier_turns(kept), _LINEAGE: self._processes.lineage(), **(also or {})}
+            fields = {**_fields_of_turn(begun), **({_PROMPT_ID: prompt_id} if prompt_id else {})}
+            return {"turn": fields, "turns": _earlier_turns(kept), _LINEAGE: self._processes.lineage(), **(also or {})}
 
         self.note(turn.session, noted)
+        return begun
 
     def session(self, conversation: str) -> dict[str, Any]:
         """Return what is remembered of a conversation."""
@@ -628,6 +637,7 @@ def _fields_of_turn(turn: TurnInfo) -> dict[str, Any]:
     return {
         "session": turn.session,
         "began": turn.began,
+        "since": turn.since,
         "prompt": turn.prompt,
         "client": turn.client,
         "model": turn.model,
@@ -643,8 +653,11 @@ def _turn_of(held: object) -> TurnInfo | None:
             "prompt": str(prompt),
             "client": str(client),
             "model": str(model),
+            **others,
         } if session and 0 < began <= MAX_INT:
-            return TurnInfo(session=session, began=began, prompt=prompt, client=client, model=model)
+            # A turn of an earlier version has none.
+            since = since if isinstance(since := others.get("since"), int) and since > 0 else 0
+            return TurnInfo(session=session, began=began, prompt=prompt, client=client, model=model, since=since)
     return None
 
 

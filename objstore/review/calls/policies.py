@@ -23,10 +23,7 @@ from objstore.storage.transaction.journal import Journal
 from objstore.storage.transaction.space_reserve import with_reserve
 from objstore.values.errors import CasError
 
-__all__ = ["ACCEPTED_BY", "Policies", "changed_outside", "changes", "record_as_written", "record_change"]
-
-ACCEPTED_BY: Final = "policy"
-"""The note of an edit that a policy accepted when it was recorded: the name of the setting."""
+__all__ = ["Policies", "changed_outside", "changes", "record_as_written", "record_change"]
 
 _ACCEPT: Final = "review.accept"
 _ALWAYS: Final = "review.always"
@@ -45,8 +42,6 @@ class Policies:
     @cached_property
     def accept(self) -> PathPatterns:
         """The files whose edits are accepted when they are recorded; none if the settings can't be read."""
-        if not is_file_written(self._root):  # each write asks: without a file, the index isn't needed
-            return NO_PATTERNS
         own, *_ = files = settings_files(self._root)
         try:
             given = Configuration(self._root).get(_ACCEPT)

@@ -5,6 +5,7 @@ or before it left. What a look had read before is known, all else is not. Every 
 this one question: scans, a person's decisions that keep what they find, and the tools of our server.
 """
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -19,8 +20,9 @@ from objstore.values.clock import FILE_TIME_LAG_NS
 from objstore.values.fastclass import NamedTuple
 from objstore.worktree.scan import WorktreeScan
 from objstore.worktree.stat_cache import StatCache
+from objstore.worktree.walk import time_error
 
-__all__ = ["ReturnedFiles"]
+__all__ = ["ReturnedFiles", "was_untouched_since"]
 
 
 class ReturnedFiles:
@@ -38,21 +40,31 @@ class ReturnedFiles:
         It may if it was somewhere else when its path was found empty, and is not as it was then. Only the very state
         counts that it had last, whose edits are as they were then, and only while none of these is rejected. Older text
         does not count, accepted or not, and neither does text of other files: a shell may have written any of it.
+        The last state of an earlier stay counts if nothing has touched the file since that ended: its folder left, and
+        another file came and went at the path meanwhile.
 
         Wrong if somebody copies the file back, so that the system calls it new, and a shell had written the original
-        after its path was found empty: it is the person's then, as all that a person copies from elsewhere. Too careful
-        if a person wrote it while it was away, or after the last look that read it.
+        after its path was found empty: it is the person's then, as all that a person copies from elsewhere. Wrong, too,
+        if a shell made a file elsewhere with the bytes of this one while this one was there, and its folder comes here:
+        the text is the decided one all the same. Too careful if a person wrote the file while it was away, or after the
+        last look that read it.
         """
         index = self._journal.store.index.documents
-        found = [DocumentHistory(self._journal, document).last_at(path) for document in index.at(path)]
-        last = max(filter(None, found), key=lambda each: each.until, default=None)
+        histories = [DocumentHistory(self._journal, document) for document in index.at(path)]
+        stays = [stay for history in histories for stay in history.stays_at(path)]
+        last = max(stays, key=lambda each: each.until, default=None)
         folder = self._folder(path.rpartition(b"/")[0])
         gone = self._last().looked_at(path)
         if last is None:
             return folder.was_known and folder.made <= gone
         if min(folder.made, *self._times(path)) > max(gone, last.until - FILE_TIME_LAG_NS):
             return False
-        return now != last.state.state or last.has_rejected
+        return not any(
+            stay.state.state == now
+            and not stay.has_rejected
+            and (stay is last or was_untouched_since(self._journal, path, stay.until))
+            for stay in stays
+        )
 
     # ---- inside
 
@@ -74,6 +86,20 @@ class ReturnedFiles:
             times = times_of(fd, name)
             return times.born or times.written, times.written
         return MAX_INT, MAX_INT  # it is gone meanwhile
+
+
+def was_untouched_since(journal: Journal, path: bytes, moment: int) -> bool:
+    """Return whether nothing has touched a file since a moment (ns), though a folder with it may have moved.
+
+    No program can set the time that shows this, and a file that is written or moved by itself gets another. Wrong on a
+    file system that keeps no such time, as FAT, and gives the time of the last write, which programs can set.
+    """
+    above, _, name = path.rpartition(b"/")
+    with suppress(OSError), folder_at(journal.tree, above) as fd:
+        seen = os.lstat(name, dir_fd=fd)
+        error = time_error(seen.st_dev, os.fstat(journal.tree.fd).st_dev)
+        return seen.st_ctime_ns + FILE_TIME_LAG_NS + error <= moment
+    return False
 
 
 def _saved(journal: Journal) -> Callable[[], StatCache]:

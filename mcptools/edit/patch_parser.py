@@ -251,7 +251,7 @@ def _misread(reason: str, section: Section) -> InvalidPatch:
             return InvalidPatch("missing +++ header")
         return _without_headers(section)
     if reason.startswith("Target without source"):
-        return InvalidPatch("missing --- header before the +++ header")
+        return section.invalid("missing --- header", _line_of(reason, lines))
     if reason.startswith("Hunk is"):
         return InvalidPatch(
             f"a {reason[0].lower()}{reason[1:]} by the counts in its @@ header", hint=_recounted(section)
@@ -262,11 +262,18 @@ def _misread(reason: str, section: Section) -> InvalidPatch:
             return InvalidPatch(
                 "a hunk is shorter than expected by the counts in its @@ header", hint=_recounted(section)
             )
-        number = next((number for number, line in enumerate(lines, 1) if line.rstrip("\r") == text), 0)
         return section.invalid(
-            _NO_MARK, number, hint="Each line of a hunk begins with -, +, or, as context, with a blank."
+            _NO_MARK,
+            _line_of(reason, lines),
+            hint="Each line of a hunk begins with -, +, or, as context, with a blank.",
         )
     return InvalidPatch(reason.strip())
+
+
+def _line_of(reason: str, lines: Sequence[str]) -> int:
+    """Return the number of the line that unidiff's refusal quotes; 0: it has no such line."""
+    quoted = reason.partition(": ")[2].rstrip("\r\n")
+    return next((number for number, line in enumerate(lines, 1) if line.rstrip("\r") == quoted), 0)
 
 
 def _without_headers(section: Section) -> InvalidPatch:

@@ -5,7 +5,6 @@ it; a process only holds the writers' lock, and only for moments.
 """
 
 import logging
-import os
 import subprocess
 import sys
 import time
@@ -34,9 +33,6 @@ _MANY_EDITS: Final = 256
 
 _REST: Final = 10.0
 """Seconds between two runs of that, at least."""
-
-_NICENESS: Final = 5
-"""Lower priority than calls, but not so low that a busy machine suspends the process while it holds the lock."""
 
 _CHILD: Final = (
     "import sys; sys.path.append(sys.argv.pop(1)); import editledger; editledger.isolate(); "
@@ -138,7 +134,6 @@ class BackgroundGc:
 def main(argv: Sequence[str] | None = None) -> int:
     """Do one task for the store of one directory; return 0, or 1 if it failed."""
     root, task = sys.argv[1:] if argv is None else argv
-    os.nice(_NICENESS)
     try:
         with Workspace.open(root, is_real=True) as workspace:
             if task == _DOCUMENTS:

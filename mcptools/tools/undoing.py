@@ -43,6 +43,7 @@ from objstore import (
     StoreReplaced,
     Unit,
     Workspace,
+    shown_units,
 )
 
 __all__ = ["UndoTools", "accepted_of", "undo_question"]
@@ -190,22 +191,15 @@ def undo_question(change: LastChange, accepted: frozenset[Unit]) -> str:
 
 
 def _accepted_names(change: LastChange, accepted: frozenset[Unit]) -> str:
-    """Return the accepted parts of a change as a person names them: edits, hunks and parts."""
-    names: list[str] = []
-    for view in change.edits:
-        units = [Unit(view.seq, hunk) for hunk in view.telling]
-        theirs = [unit for unit in units if unit in accepted]
-        words = [f"{'hunk' if unit.hunk else 'part'} {unit}" for unit in theirs]
-        names += [f"edit {view.seq}"] if theirs == units else words
-    if names == [f"edit {view.seq}" for view in change.edits]:
+    """Return the accepted parts of a change as a person names them."""
+    views: dict[int, EditView] = {view.seq: view for view in change.edits}
+    if accepted.issuperset(unit for view in change.edits for unit in view.telling_units):
         return "it"
-    if len(names) > _MOST_NAMED:
-        names = [*names[:_MOST_NAMED], f"{len(names) - _MOST_NAMED} more"]
-    return f"{' and '.join(filter(None, [', '.join(names[:-1]), names[-1]]))} of it"
+    return f"{shown_units(accepted, views.__getitem__)} of it"
 
 
 def _accepted(view: EditView) -> set[Unit]:
-    return {Unit(view.seq, hunk) for hunk in view.telling if view.units[hunk] is Status.ACCEPTED}
+    return {unit for unit in view.telling_units if view.units[unit.hunk] is Status.ACCEPTED}
 
 
 @dataclass(slots=True)

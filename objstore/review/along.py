@@ -17,11 +17,13 @@ def has_visible_effect(row: EditRow, unit: Unit) -> bool:
 
 
 def taken_back(journal: Journal, plan: Plan) -> tuple[Unit, ...]:
-    """Return the units that are accepted until a rejection takes them back.
+    """Return the units that are accepted until a rejection, or an undo or redo, rejects them.
 
-    Without what it finds on disk, conflict markers that it removes, and lines that it keeps.
+    Without what it finds on disk, conflict markers that it removes, what it sets aside between such, and lines that it
+    keeps.
     """
     stays = {unit for file in plan.kept.files for unit in file.units}
+    stays.update(unit for file in plan.marked.files for unit in file.aside)
     rejected = [
         unit
         for unit, status in plan.verdicts.items()
@@ -45,7 +47,8 @@ def unshown(journal: Journal, shown: Mapping[Unit, Status], planned: Decided) ->
     """
     stays = {unit for markers in planned.markers for unit in markers.aside}
     stays.update(unit for kept in planned.kept for unit in kept.units)
-    along = sorted({*planned.cascaded, *planned.taken_back}.difference(shown, stays))
+    taken = planned.taken_back if planned.act is None else ()  # what an undo or redo is about is known
+    along = sorted({*planned.cascaded, *taken}.difference(shown, stays))
     rows = journal.store.index.edits.rows({unit.seq for unit in along})
     return tuple(
         (unit, Status.PENDING if (row := rows.get(unit.seq)) is None else row.units[unit.hunk])

@@ -5,7 +5,7 @@ those that change.
 """
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from objstore.model.ids import blob_id
@@ -13,8 +13,7 @@ from objstore.review.source_names import SourceNames, Texts
 from objstore.review.trial.copy_contents import covered_tree
 from objstore.storage.transaction.journal import Journal
 from objstore.text.needs.broken_names import BrokenName, Program, broken_names
-from objstore.text.needs.languages import Language, Names, languages
-from objstore.text.needs.script_names import DECLARES_GLOBAL
+from objstore.text.needs.languages import Language, Names, languages_of
 
 __all__ = ["Sources"]
 
@@ -32,7 +31,8 @@ class Sources:
         self._covered: Final = {os.fsdecode(path): file.blob for path, file in tree.files.items()}
         self._ignored: Final = [*map(os.fsdecode, tree.ignored)]
         self._paths: Final = {
-            language: [path for path in self._covered if language.is_source(path)] for language in languages()
+            language: [path for path in self._covered if language.is_source(path)]
+            for language in languages_of(self._covered)
         }
         for language, paths in self._paths.items():
             for path in paths:
@@ -46,9 +46,8 @@ class Sources:
         """
         found: list[BrokenName] = []
         changed = {*before, *after}
-        for language in self._paths:
-            if any(map(language.is_source, changed)):
-                found += self._broken_in(language, before, after, moved or {})
+        for language in languages_of(changed):
+            found += self._broken_in(language, before, after, moved or {})
         changed_texts = {text for each in (before, after) for text in each.values() if text is not None}
         self._index.save({*self._covered.values(), *map(blob_id, changed_texts)})
         return sorted(found)
@@ -74,12 +73,14 @@ class Sources:
         """Return the program that has these texts in place of the files on disk."""
         here = [path for path, text in texts.items() if text is not None]
         others = [path for path in self._covered if path not in texts]
-        declaring = [
-            path
-            for path in self._paths[language]
-            if path not in texts and self._imports_any(language, path, {DECLARES_GLOBAL})
-        ]
-        declaring += [path for path in here if language.is_source(path) and path.endswith(".d.ts")]
+
+        def declaring() -> Iterator[str]:
+            from objstore.text.needs.script_names import DECLARES_GLOBAL  # only scripts declare for others
+
+            for path in self._paths.get(language, ()):
+                if path not in texts and self._imports_any(language, path, {DECLARES_GLOBAL}):
+                    yield path
+            yield from (path for path in here if language.is_source(path) and path.endswith(".d.ts"))
 
         def names(path: str) -> Names:
             text = texts.get(path)
@@ -87,13 +88,13 @@ class Sources:
                 return self._index.names_of(language, text, path)
             return self._index.names(language, self._covered[path], path)
 
-        return language.program([*others, *here], names, declaring, self._ignored)
+        return language.program([*others, *here], names, declaring(), self._ignored)
 
     def _others(self, language: Language, changed: Collection[str]) -> Iterable[str]:
         known = set(changed)
-        return (path for path in self._paths[language] if path not in known)
+        return (path for path in self._paths.get(language, ()) if path not in known)
 
     def _imports_any(self, language: Language, path: str, words: set[bytes]) -> bool:
         """Return whether a source may import a module of which one of the words is in each import ("": any import)."""
-        held = self._index.read(language, self._covered[path], path)[0] or b""
-        return any(b" " + word + b" " in held for word in words if word) or (b"" in words and held != b"  ")
+        held = {*(self._index.read(language, self._covered[path], path)[0] or b"").split(b" ")} - {b""}
+        return bool(held) if b"" in words else not held.isdisjoint(words)

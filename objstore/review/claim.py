@@ -222,9 +222,8 @@ def _verdicts(view: EditView, *, is_mine: bool) -> dict[Unit, Status]:
 def _files_of(journal: Journal, seqs: Iterable[Seq]) -> tuple[WrittenFile, ...]:
     """Return the files of the edits, unchanged."""
     index = journal.store.index
-    documents = dict.fromkeys(document for seq in seqs if (document := index.edits.document_of(seq)) is not None)
     return tuple(
         WrittenFile(document=tip.document, path_before=tip.path, before=tip.state, path_after=tip.path, after=tip.state)
-        for tip in map(index.documents.tip, documents)
+        for tip in index.documents.tips_of({*index.edits.documents_of({*seqs}).values()})
         if tip.state is not None
     )

@@ -166,7 +166,7 @@ def comment(journal: Journal, number: int) -> CommentView:
 def of_edits(journal: Journal, seqs: Collection[int]) -> dict[Seq, list[CommentView]]:
     """Return the comments on lines or units of edits, by edit, oldest first."""
     index = journal.store.index
-    documents = dict.fromkeys(document for seq in seqs if (document := index.edits.document_of(seq)) is not None)
+    documents = {*index.edits.documents_of(seqs).values()}
     rows = [row for document in documents for row in index.comments.of_document(document)]
     found: dict[Seq, list[CommentView]] = {}
     for view in sorted(_views(journal, rows), key=lambda view: view.number):
@@ -415,8 +415,8 @@ def _other_files(journal: Journal, made: Comment) -> int:
     """Return how many files besides its own a comment is about."""
     if made.lines != (0, 0) or len(made.units) <= 1:
         return 0
-    seqs = {unit.seq for unit in made.units}
-    return len({journal.store.index.edits.document_of(seq) for seq in seqs} - {made.document})
+    documents = journal.store.index.edits.documents_of({unit.seq for unit in made.units})
+    return len({*documents.values()} - {made.document})
 
 
 def _edits_of(made: Comment) -> list[Seq]:

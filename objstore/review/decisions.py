@@ -324,7 +324,7 @@ def _planned(journal: Journal, request: DecisionRequest, plan: Plan, absent: tup
         taken_out=plan.taken_out,
         kept=tuple(file.report(0) for file in plan.kept.files),
         act=request.act,
-        taken_back=taken_back(journal, plan) if request.action is Action.REJECT else (),
+        taken_back=taken_back(journal, plan) if request.takes_back or request.action is Action.REJECT else (),
         older=plan.older,
         absent=absent,
     )
@@ -408,15 +408,16 @@ def _naming_the_edit(journal: Journal, plan: Plan) -> Iterator[None]:
 
 
 def _plan(planner: Planner, request: DecisionRequest) -> Plan | Conflicted:
-    return planner.plan(
-        request.verdicts,
-        cascade=request.cascade,
-        markers=request.markers,
-        keeps_lines=request.keeps_lines,
-        on_external=request.on_external,
-        expected=request.expected,
-        is_new=not request.takes_back,
-    )
+    with planner.journal.store.index.still():
+        return planner.plan(
+            request.verdicts,
+            cascade=request.cascade,
+            markers=request.markers,
+            keeps_lines=request.keeps_lines,
+            on_external=request.on_external,
+            expected=request.expected,
+            is_new=not request.takes_back,
+        )
 
 
 def _refuse_decided(journal: Journal, request: DecisionRequest) -> None:

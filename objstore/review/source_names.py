@@ -6,7 +6,8 @@ A derived index (`cache/names`) has it by blob. It can be deleted at any time.
 import os
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from typing import Final
+from functools import cached_property
+from typing import Final, TypeAlias
 
 from msgpack import packb, unpackb
 
@@ -14,7 +15,7 @@ from objstore.disk.fs.nofollow import read_store_file, write_derived_file
 from objstore.disk.fs.reserved_names import NAMES_NAME, STORE_NAME
 from objstore.model.ids import HASH_SIZE, BlobId, blob_id
 from objstore.storage.transaction.journal import Journal
-from objstore.text.needs.languages import Language, Names, languages
+from objstore.text.needs.languages import Language, Names, languages_of
 from objstore.values.errors import CasError, StoreLinked, StoreNotRegular
 
 __all__ = ["SourceNames", "Texts"]
@@ -26,21 +27,29 @@ _MOST: Final = 1 << 20
 Texts = Mapping[str, bytes | None]
 """Files by path (None: no file)."""
 
+_Entry: TypeAlias = list[bytes | None]
+"""What is known of a source: the words of its imports, and its packed names (None: they were not needed yet)."""
+
 
 class SourceNames:
     """What is known of each source, by its blob."""
 
     def __init__(self, journal: Journal) -> None:
-        """Load the index."""
+        """Read nothing yet: most decisions on one file need no more than its own texts."""
         self._journal = journal
         self._folder = os.path.join(journal.tree.root, STORE_NAME)
-        self._entries: dict[bytes, list[bytes | None]] = self._loaded()
+        self._new: dict[bytes, _Entry] = {}  # as of `_kept`, of what was read since
         self._has_changes = False
 
     @property
-    def is_empty(self) -> bool:
-        """Return whether no source was read yet."""
-        return not self._entries
+    def is_missing(self) -> bool:
+        """Return whether there is no index, or one of another format: no source was read yet."""
+        return self._stored(len(_MAGIC)) != _MAGIC
+
+    @cached_property
+    def _kept(self) -> dict[bytes, _Entry]:
+        """Return what the index knows of each source, by its kind and its blob."""
+        return self._loaded()
 
     def names(self, language: Language, blob: BlobId, path: str) -> Names:
         """Return the names of a source on disk."""
@@ -48,8 +57,17 @@ class SourceNames:
 
     def names_of(self, language: Language, text: bytes, path: str) -> Names:
         """Return the names of a text at a path."""
-        entry = self._entries.setdefault(language.kind(path) + blob_id(text), [language.imported_words(text), None])
-        return self._names(language, entry, path, lambda: text)
+        key = _key(language, text, path)
+        if key not in self._new and key in self._kept:
+            self._new[key] = self._kept[key]
+        return self._own_names(language, text, path)
+
+    def _own_names(self, language: Language, text: bytes, path: str) -> Names:
+        """Return the names of a text at a path without the index: to load that takes longer than to read a text."""
+        key = _key(language, text, path)
+        if key not in self._new:
+            self._new[key] = [language.imported_words(text), None]
+        return self._names(language, self._new[key], path, lambda: text)
 
     def are_same(self, before: Texts, after: Texts) -> bool:
         """Return whether the same files are there, and the sources among them define, import and use the same names.
@@ -60,17 +78,17 @@ class SourceNames:
         paths = {*before, *after}
         return all((before.get(path) is None) is (after.get(path) is None) for path in paths) and all(
             self._is_same(language, path, before.get(path), after.get(path))
-            for language in languages()
+            for language in languages_of(paths)
             for path in filter(language.is_source, paths)
         )
 
     def _is_same(self, language: Language, path: str, before: bytes | None, after: bytes | None) -> bool:
         if before is None or after is None or before == after:
             return before == after
-        first, second = (_without_lines(self.names_of(language, text, path)) for text in (before, after))
+        first, second = (_without_lines(self._own_names(language, text, path)) for text in (before, after))
         return bool(first == second)
 
-    def _names(self, language: Language, entry: list[bytes | None], path: str, source: Callable[[], bytes]) -> Names:
+    def _names(self, language: Language, entry: _Entry, path: str, source: Callable[[], bytes]) -> Names:
         packed = entry[1]
         if packed is None:
             text = source()
@@ -84,18 +102,19 @@ class SourceNames:
         If that fails, the next time reads more, and nothing else is lost.
         """
         if self._has_changes:
-            body = packb({blob: entry for blob, entry in self._entries.items() if blob[-HASH_SIZE:] in kept})
+            entries = self._kept | self._new
+            body = packb({blob: entry for blob, entry in entries.items() if blob[-HASH_SIZE:] in kept})
             with suppress(CasError, OSError):
                 place = os.path.split(NAMES_NAME)
                 write_derived_file(self._journal.disk, self._folder, *place, _MAGIC + blob_id(body) + body)
             self._has_changes = False
 
-    def read(self, language: Language, blob: BlobId, path: str) -> list[bytes | None]:
+    def read(self, language: Language, blob: BlobId, path: str) -> _Entry:
         """Return what is known of a source on disk, after reading it if it is new."""
         key = language.kind(path) + blob
-        entry = self._entries.get(key)
+        entry = self._new.get(key) or self._kept.get(key)
         if entry is None:
-            entry = self._entries[key] = [language.imported_words(self._text(path)), None]
+            entry = self._new[key] = [language.imported_words(self._text(path)), None]
             self._has_changes = True
         return entry
 
@@ -105,11 +124,8 @@ class SourceNames:
         except CasError:
             return b""
 
-    def _loaded(self) -> dict[bytes, list[bytes | None]]:
-        try:
-            stored = read_store_file(os.path.join(self._folder, NAMES_NAME))
-        except (OSError, StoreLinked, StoreNotRegular):
-            return {}
+    def _loaded(self) -> dict[bytes, _Entry]:
+        stored = self._stored()
         body = memoryview(stored)[len(_MAGIC) + HASH_SIZE :]
         if stored[: len(_MAGIC) + HASH_SIZE] != _MAGIC + blob_id(body):
             return {}
@@ -118,6 +134,17 @@ class SourceNames:
         except (ValueError, TypeError):
             return {}
         return found if isinstance(found, dict) and all(map(_is_entry, found.values())) else {}
+
+    def _stored(self, most: int | None = None) -> bytes:
+        """Return the bytes of the index, or the first of them (b"": there is none that can be read)."""
+        try:
+            return read_store_file(os.path.join(self._folder, NAMES_NAME), most)
+        except (OSError, StoreLinked, StoreNotRegular):
+            return b""
+
+
+def _key(language: Language, text: bytes, path: str) -> bytes:
+    return language.kind(path) + blob_id(text)
 
 
 def _without_lines(names: Names) -> Names:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from objstore.storage.log.segment_files import Place
     from objstore.storage.store.object_store import Store
     from objstore.storage.transaction.journal import Journal
+    from objstore.worktree.changed_dirs import SharedLooks
 
 __all__ = ["external_changes", "report", "running_calls", "unfollowed", "unresolved_markers"]
 
@@ -50,9 +51,12 @@ _NOT_MOUNTED: Final = "its file system is not mounted now; its files are neither
 _UNFINISHED: Final = "its last recorded change may not be written yet"
 
 
-def report(journal: Journal) -> StatusReport:
-    """Return the status of a workspace: its edits, external changes, conflict markers and space."""
-    external, unreadable = _stable_changes(journal)
+def report(journal: Journal, shared: SharedLooks | None = None) -> StatusReport:
+    """Return the status of a workspace: its edits, external changes, conflict markers and space.
+
+    `shared`: gets what was seen of the files with edits.
+    """
+    external, unreadable = _stable_changes(journal, shared=shared)
     with journal.reading():
         return _status_report(journal, external, (*unreadable, *unfollowed(journal)))
 
@@ -192,19 +196,24 @@ def unfollowed(journal: Journal) -> list[str]:
         if above == root:
             return []
         root = above
-    from objstore.history.git_events import unfollowed_repositories
+    from objstore.history.unfollowed_repositories import unfollowed_repositories
 
     return unfollowed_repositories(journal)
 
 
 def _committed(journal: Journal) -> CommitAcceptance | None:
     """Return which edits a commit accepted, if no decision was made since, so that an undo takes that back."""
-    from objstore.model.records import Decision
-
     newest = journal.store.index.numbers.next_decision() - 1
+    of_git = {*journal.store.index.decisions.of_git()}
     for number in range(newest, max(newest - _MOST_GIT_EVENTS, 0), -1):
         place = journal.store.index.decisions.place(number)
-        decision = None if place is None else journal.store.record(place)[0]
+        if place is None:
+            continue
+        if place not in of_git:
+            break  # a person's, which may have a hundred thousand verdicts: it is not read
+        from objstore.model.records import Decision
+
+        decision, _ = journal.store.record(place)
         if isinstance(decision, Decision) and decision.action is not Action.GIT:
             if decision.action is not Action.ACCEPT or not decision.commit:
                 break
@@ -281,7 +290,7 @@ def external_changes(journal: Journal, naming: Collection[str] = ()) -> tuple[Ex
 
 
 def _stable_changes(
-    journal: Journal, naming: Collection[str] = ()
+    journal: Journal, naming: Collection[str] = (), shared: SharedLooks | None = None
 ) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
     """Return the external changes of recorded files, and a message for each file that can't be read.
 
@@ -297,7 +306,9 @@ def _stable_changes(
         with journal.reading() as store:
             was_finished, end = not journal.unfinished(), store.end
             marked = journal.applied_until()
-            found, unreadable = _changes_now(journal, naming)
+            if shared is not None:
+                shared.clear()  # each check looks at the files once more
+            found, unreadable = _changes_now(journal, naming, shared)
         if not found:
             return found, unreadable
         until = time.monotonic() + _WAIT_SECONDS if until is None else until
@@ -340,8 +351,10 @@ def _without(
     return certain, (*unreadable, *unfinished)
 
 
-def _changes_now(journal: Journal, naming: Collection[str]) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
-    suspects = changed_tips(journal)
+def _changes_now(
+    journal: Journal, naming: Collection[str], shared: SharedLooks | None
+) -> tuple[tuple[ExternalChange, ...], tuple[str, ...]]:
+    suspects = changed_tips(journal, shared)
     # A deleted document matters only if no other has its path since, and a file exists there again.
     suspects += [tip for tip in journal.store.index.documents.deleted() if _exists(journal, tip.path)]
     found: list[ExternalChange] = []

@@ -47,6 +47,13 @@ class History(Role):
         return edit_queries.edits(self._journal, EditFilter() if wanted is None else wanted)
 
     @reads
+    def edits_between(self, first: int, last: int) -> list[EditView]:
+        """Return the edits from `first` to `last`, in order."""
+        from objstore.history import edit_queries
+
+        return edit_queries.edits_between(self._journal, first, last)
+
+    @reads
     def unexpired(self) -> list[Seq]:
         """Return the numbers of all edits that have not expired, in order, without reading their records."""
         return self._store.index.edits.unexpired()
@@ -88,11 +95,11 @@ class History(Role):
         return self.edit(seq), units
 
     @reads
-    def named_units(self, spelling: str) -> tuple[Unit, ...]:
-        """Return the units that `find_units` finds, without reading the record of the edit. Raises as that does."""
+    def named_units(self, *names: str) -> tuple[Unit, ...]:
+        """Return the units that `find_units` finds for each name, reading no record. Raises as that does."""
         from objstore.history import revspec
 
-        return revspec.find_units(self._journal, spelling)[1]
+        return tuple(unit for name in names for unit in revspec.find_units(self._journal, name)[1])
 
     @reads
     def find_conversation(self, spelling: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from objstore.workspace.role import Role, decides, reads, uses_index, writes
@@ -136,8 +137,31 @@ class Retention(Role):
 
         wanted = list(blobs)
         if path:
-            wanted += purge.blobs_of_paths(self._journal, revspec.paths_to_search(self._journal, path))
+            wanted += purge.past_blobs(self._journal, [revspec.paths_to_search(self._journal, path)])[0]
         return purge.plan_purge(self._journal, self._purge_target(wanted, paths, keep_shared=keep_shared))
+
+    @reads
+    def searched_paths(self, path: str) -> list[str]:
+        """Return the paths, relative to the workspace, at which a purge looks for what was recorded of `path`.
+
+        Raises what paths raise.
+        """
+        from objstore.history import revspec
+
+        return [os.fsdecode(each) for each in revspec.paths_to_search(self._journal, path)]
+
+    @reads
+    def stored_blobs(self, paths: Sequence[str], *, past: bool = False) -> list[list[BlobId]]:
+        """Return, for each of the paths, the blobs that a purge of what is or was there removes.
+
+        `past`: all states of a file except its current one. The history is read once for all of them. Raises as
+        `plan_purge`.
+        """
+        from objstore.history import revspec
+        from objstore.upkeep.retention import purge
+
+        searched = [revspec.paths_to_search(self._journal, path) for path in paths]
+        return (purge.past_blobs if past else purge.stored_blobs)(self._journal, searched)
 
     @decides
     def purge(

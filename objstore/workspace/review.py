@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from objstore.storage.index.rows import DocumentPosition
     from objstore.storage.transaction.journal import Journal
     from objstore.text.hunks import Hunk
+    from objstore.worktree.changed_dirs import SharedLooks
 
 
 __all__ = ["Review"]
@@ -68,14 +69,17 @@ class Review(Role):
         from objstore.model.status_report import Caution
         from objstore.review import status
 
-        report = status.report(self._journal)
-        others = unrecorded_files(self._journal)
+        seen: SharedLooks = {}  # of the files with edits, which are not looked at again with the others
+        report = status.report(self._journal, seen)
+        others = unrecorded_files(self._journal, shared=seen)
+        skipped = (f"{each.path}: {each.reason}" for each in others.skipped)
         now = time.time_ns() // 1000
         left_out = (Caution(time=now, path=path) for path in others.newly_left_out)
         return replace(
             report,
             external=(*report.external, *others.changes),
             cautions=(*report.cautions, *left_out),
+            unreadable=tuple(dict.fromkeys((*report.unreadable, *skipped))),  # a file with edits is in both
             compared=others.compared,
         )
 
@@ -352,7 +356,7 @@ class Review(Role):
         return decisions.act_numbered(self._journal, number)
 
     @decides
-    def undo(
+    def undo(  # noqa: PLR0913 - as of `decide`
         self,
         number: int = 0,
         *,
@@ -361,7 +365,9 @@ class Review(Role):
         on_external: OnExternal = OnExternal.ABORT,
         expected: Sequence[ExternalChange] = (),
         end: HistoryEnd | None = None,
+        shown: Mapping[Unit, Status] | None = None,
         stops_at_broken: bool = False,
+        stops_at_unshown: bool = False,
         dry_run: bool = False,
     ) -> DecisionOutcome:
         """Take back the newest act that is still in force: a decision, or a person's own change of files.
@@ -370,7 +376,8 @@ class Review(Role):
         `number`: the decision that is meant (0: the newest), so that no other one is taken back: if it is not the
         newest in force, the outcome is NothingToDo. `past`: decisions that may have been made since and stay in force,
         as long as they are on other units. `end`: how far the history went when the reviewer looked; if anything was
-        decided since, DecidedMeanwhile is raised. `stops_at_broken`: as for `decide`.
+        decided since, DecidedMeanwhile is raised. `shown`: what goes along and was listed before; the rest is as for
+        `decide`.
         """
         from objstore.review.decisions import DecisionRequest
 
@@ -380,7 +387,9 @@ class Review(Role):
             on_external=on_external,
             expected=tuple(expected),
             end=end,
+            shown=shown or {},
             stops_at_broken=stops_at_broken,
+            stops_at_unshown=stops_at_unshown,
             dry_run=dry_run,
             takes_back=number,
             past=frozenset(past),
@@ -395,12 +404,14 @@ class Review(Role):
         on_external: OnExternal = OnExternal.ABORT,
         expected: Sequence[ExternalChange] = (),
         end: HistoryEnd | None = None,
+        shown: Mapping[Unit, Status] | None = None,
         stops_at_broken: bool = False,
+        stops_at_unshown: bool = False,
         dry_run: bool = False,
     ) -> DecisionOutcome:
         """Make the decision again that the last undo took back, unless something else was decided since.
 
-        `end`, `stops_at_broken`: as for `undo`.
+        The rest is as for `undo`.
         """
         from objstore.review.decisions import DecisionRequest
 
@@ -410,7 +421,9 @@ class Review(Role):
             on_external=on_external,
             expected=tuple(expected),
             end=end,
+            shown=shown or {},
             stops_at_broken=stops_at_broken,
+            stops_at_unshown=stops_at_unshown,
             dry_run=dry_run,
         )
         return self._outcome(request)
@@ -566,7 +579,7 @@ class Review(Role):
 
         breakage = Breakage(self._journal)
         sources = self._named_sources(request)
-        if len(sources) > 1 or (sources and breakage.names.is_empty):
+        if len(sources) > 1 or (sources and breakage.names.is_missing):
             with suppress(CasError, OSError):
                 _ = breakage.sources
         attributed = sys.maxsize if request.dry_run else _ATTRIBUTED
@@ -577,7 +590,7 @@ class Review(Role):
         """Return the paths of the files of which a request names edits, and that are sources now."""
         from objstore.text.needs.source_kinds import concerns_sources
 
-        documents = {self._store.index.edits.document_of(seq) for seq in {unit.seq for unit in request.verdicts}}
-        tips = (self._store.index.documents.tip(document) for document in documents if document is not None)
-        paths = [os.fsdecode(tip.path) for tip in tips]
+        index = self._store.index
+        documents = {*index.edits.documents_of({unit.seq for unit in request.verdicts}).values()}
+        paths = [os.fsdecode(tip.path) for tip in index.documents.tips_of(documents)]
         return [path for path in paths if concerns_sources([path])]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 
+from objstore.values.errors import StoreDamaged
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -41,12 +43,22 @@ class Role:
 
 
 def reads(method: Callable[Concatenate[R, P], T]) -> Callable[Concatenate[R, P], T]:
-    """Lock the store for this thread while a method reads it, up to date with the log; it must not wait for others."""
+    """Lock the store for this thread while a method reads it, up to date with the log; it must not wait for others.
+
+    The method runs again if a place that the index gave is gone because its segment was rewritten meanwhile, twice.
+    """
 
     @wraps(method)
     def locked(self: R, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        with self._journal.reading():
-            return method(self, *args, **kwargs)
+        with self._journal.reading() as store:
+            while True:
+                generations = store.log.files.generations()
+                try:
+                    return method(self, *args, **kwargs)
+                except StoreDamaged:
+                    if not store.is_rewritten_since(generations):
+                        raise
+                store.catch_up()
 
     return locked
 

@@ -5,7 +5,7 @@ call of these needs the ticket that only the window gets, and a decision also ne
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -21,7 +21,15 @@ from mcptools.tools.context import ToolContext, converting_errors
 from mcptools.tools.history import DirectoryArgument
 from mcptools.tools.reading import OffsetArgument
 from mcptools.tools.review.pending_changes import newest_turn, refusal_to_decide, review_of
-from mcptools.tools.review.review_words import counted, question, review_notes, review_text, sentence, taken
+from mcptools.tools.review.review_words import (
+    counted,
+    question,
+    review_notes,
+    review_text,
+    sentence,
+    taken,
+    undo_question,
+)
 from objstore import (
     MAX_INT,
     MAX_TEXT,
@@ -31,10 +39,12 @@ from objstore import (
     CheckFailed,
     Decided,
     DecidedMeanwhile,
+    DecisionOutcome,
     NoSuchName,
     Selection,
     Status,
     Surface,
+    Unit,
     Workspace,
     user_name,
 )
@@ -142,15 +152,16 @@ class ReviewTools:
                 [*found.units],
                 who=self._who(),
                 reason=text if action == "reject" else "",
-                stops_at_unshown=True,
                 **_checked_by_settings(workspace),
             )
-            while isinstance(outcome := decide(shown=known), Decided) and outcome.unshown:
-                known |= dict(outcome.unshown)
-                asked = question(doing, found, known)
-                if asked != selection.asked:
-                    return DecisionTaken(outcome="confirm", message=asked, decision=0)
-            return taken(outcome, workspace.history.edit, found.files)
+
+            def asked_about(_: Decided, known: Mapping[Unit, Status]) -> str:
+                return question(doing, found, known, workspace.history.edit)
+
+            outcome = _unless_asked(decide, known, selection.asked, asked_about)
+            return (
+                outcome if isinstance(outcome, DecisionTaken) else taken(outcome, workspace.history.edit, found.files)
+            )
 
         return self._window(self._redeemed(ticket), offset, decide)
 
@@ -175,8 +186,14 @@ class ReviewTools:
                 )
             if any(not wanted.units.isdisjoint(decision.units) for decision in later):
                 return _refused("A later decision is about the same hunks: take that back first. Nothing was changed.")
-            outcome = workspace.review.undo(number, past=[decision.number for decision in later], who=self._who())
-            return taken(outcome, workspace.history.edit)
+            past = [decision.number for decision in later]
+            step = partial(workspace.review.undo, number, past=past, who=self._who())
+
+            def asked_about(planned: Decided, _: Mapping[Unit, Status]) -> str:
+                return undo_question(planned, workspace.history.edit)
+
+            outcome = _unless_asked(step, {}, selection.asked, asked_about)
+            return outcome if isinstance(outcome, DecisionTaken) else taken(outcome, workspace.history.edit)
 
         return self._window(self._redeemed(ticket), offset, undo)
 
@@ -278,6 +295,26 @@ def _checked_by_settings(workspace: Workspace) -> dict[str, Any]:
         return False
 
     return {"check": check, "stopped": reported}
+
+
+def _unless_asked(
+    decide: Callable[..., DecisionOutcome],
+    shown: Mapping[Unit, Status],
+    asked: str,
+    asked_about: Callable[[Decided, Mapping[Unit, Status]], str],
+) -> DecisionOutcome | DecisionTaken:
+    """Decide; or return the question about what goes along and was not `shown`, if the window did not ask that last.
+
+    `asked`: what the window asked last; `asked_about`: returns the question, given what would be done and all that it
+    is about.
+    """
+    known = dict(shown)
+    while isinstance(outcome := decide(shown=known, stops_at_unshown=True), Decided) and outcome.unshown:
+        known |= dict(outcome.unshown)
+        message = asked_about(outcome, known)
+        if message != asked:
+            return DecisionTaken(outcome="confirm", message=message, decision=0)
+    return outcome
 
 
 def _refused(message: str) -> DecisionTaken:

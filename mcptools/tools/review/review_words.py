@@ -19,9 +19,10 @@ from objstore import (
     outcome_name,
     outcome_words,
     question_words,
+    step_question,
 )
 
-__all__ = ["counted", "question", "review_notes", "review_text", "sentence", "taken"]
+__all__ = ["counted", "question", "review_notes", "review_text", "sentence", "taken", "undo_question"]
 
 _MOST_NAMED: Final = 5
 
@@ -56,14 +57,21 @@ def review_notes(review: ReviewShown) -> tuple[str, ...]:
     return (*review.remarks, f"{span} Go on with offset={review.next_offset}.")
 
 
-def question(action: Action, found: Selected, shown: Mapping[Unit, Status]) -> str:
+def question(action: Action, found: Selected, shown: Mapping[Unit, Status], edit: Callable[[int], EditView]) -> str:
     """Return what to ask before a decision that takes more along than the window shows, or takes out what is accepted.
 
     `shown`: all units that it is on, with what goes along.
     """
-    units = {**found.units, **shown}
-    said = question_words(action, units, [unit for unit in units if unit not in found.units])
+    along = {unit: status for unit, status in shown.items() if unit not in found.units}
+    said = question_words(action, found.units, along, edit)
     return f"{said} Nothing was decided yet: {action.value} it once more to go ahead."
+
+
+def undo_question(planned: Decided, edit: Callable[[int], EditView]) -> str:
+    """Return what to ask before an undo that takes along more than it takes back."""
+    return (
+        f"{one_line(shown(step_question(planned, edit, _name)))} Nothing was undone yet: undo it once more to go ahead."
+    )
 
 
 def taken(outcome: DecisionOutcome, edit: Callable[[int], EditView], files: Sequence[str] = ()) -> DecisionTaken:

@@ -27,7 +27,7 @@ def pending_documents(store: Store, paths: Collection[str], units: Collection[Un
     """Return the documents with pending edits that may have what is asked for."""
     found = store.index.edits.pending_documents()
     if units is not None:
-        wanted = {store.index.edits.document_of(seq) for seq in {unit.seq for unit in units}}
+        wanted = {*store.index.edits.documents_of({unit.seq for unit in units}).values()}
         found = [position for position in found if position.document in wanted]
     if paths:
         held = _documents_at(store, paths)

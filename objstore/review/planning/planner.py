@@ -41,7 +41,7 @@ from objstore.storage.store.write_batch import Batch, now
 from objstore.values.errors import UNREADABLE, FileChanged, FileTooLarge, HistoryBroken
 from objstore.values.fastclass import field, replace, variable
 from objstore.values.request_errors import EditTakenOut, FileMayBeOlder, NoSuchName
-from objstore.worktree.external_changes import concerns_disk, external_view, found_at, found_changes
+from objstore.worktree.external_changes import concerns_disk, external_view, found_at
 from objstore.worktree.mounts import absent_folders, is_absent, require_mounted
 
 # `edit_recorder` is imported only if a decision finds external edits, or writes markers.
@@ -73,8 +73,9 @@ class Planner:
     _before: dict[DocumentId, bytes] = field(default_factory=dict)  # their statuses before the decision
     _tips: dict[DocumentId, Tip] = field(default_factory=dict)  # their tips, external edits included
     _disk_stats: dict[bytes, os.stat_result] = field(default_factory=dict)
+    _as_recorded: set[DocumentId] = field(default_factory=set)  # whose files were seen to be as recorded
     _external: list[Edit] = field(default_factory=list)
-    _lineages: dict[Seq, DocumentId] = field(default_factory=dict)  # documents of named and external edits
+    _lineages: dict[int, DocumentId] = field(default_factory=dict)  # documents of named and external edits
     _modes_lost: dict[DocumentId, int] = field(default_factory=dict)
     _older: set[Seq] = field(default_factory=set)  # creations that stay pending: their files may be older
     _recorder: Recorder | None = None  # None: nothing is recorded yet
@@ -92,9 +93,24 @@ class Planner:
 
     def external_changes(self, units: Iterable[Unit]) -> tuple[ExternalChange, ...]:
         """Return the external changes of the files that the units belong to. Raises NotMounted."""
-        tips = [self._tip(document) for document in self._documents_of(units)]
+        documents = self._documents_of(units)
+        self._tips |= {tip.document: tip for tip in self.journal.store.index.documents.tips_of(documents)}
+        tips = [self._tip(document) for document in documents]
         require_mounted(self.journal, (tip.path for tip in tips))
-        return found_changes(self.journal, self._counted(tips))
+        changes: list[ExternalChange] = []
+        with self.journal.store.index.still():
+            for done, tip in enumerate(tips):
+                self.journal.progress("files", done, len(tips))
+                if not concerns_disk(self.journal, tip):
+                    continue
+                found = found_at(self.journal, tip)
+                if (None if found is None else found[0]) != tip.state:
+                    changes.append(external_view(self.journal.tree, tip, found))
+                    continue
+                self._as_recorded.add(tip.document)
+                if found is not None:
+                    self._disk_stats[tip.path] = found[1].stat
+        return tuple(changes)
 
     def record_returned(self, units: Iterable[Unit]) -> bool:
         """Record which lines of edits are back in the files that the units belong to; return whether any is.
@@ -106,12 +122,6 @@ class Planner:
         changes = [change for _, change in self._found(self._documents_of(units)) if change is not None]
         found = differences(self.batch, changes, self._disk_stats)
         return bool(found) and self.journal.evidence.record_returned(self.batch, found)
-
-    def _counted(self, tips: Sequence[Tip]) -> Iterator[Tip]:
-        """Yield the tips, and report the progress of comparing them with the disk."""
-        for done, tip in enumerate(tips):
-            self.journal.progress("files", done, len(tips))
-            yield tip
 
     def plan(
         self,
@@ -218,15 +228,13 @@ class Planner:
     # ---- inside
 
     def _documents_of(self, units: Iterable[Unit]) -> list[DocumentId]:
+        seqs = {unit.seq: None for unit in units}
+        self._lineages |= self.journal.store.index.edits.documents_of(seqs.keys() - self._lineages.keys())
         found: dict[DocumentId, None] = {}
-        for seq in {unit.seq: None for unit in units}:
-            document = self._lineages.get(seq)
-            if document is None:
-                document = self.journal.store.index.edits.document_of(seq)
-                if document is None:
-                    raise NoSuchName(str(seq), "edit")
-                self._lineages[seq] = document
-            found[document] = None
+        for seq in seqs:
+            if seq not in self._lineages:
+                raise NoSuchName(str(seq), "edit")
+            found[self._lineages[seq]] = None
         return list(found)
 
     def _without_effect(
@@ -375,7 +383,7 @@ class Planner:
         seen: list[tuple[ExternalChange, Change | None]] = []
         for document in documents:
             tip = self._tip(document)
-            if not concerns_disk(self.journal, tip):
+            if document in self._as_recorded or not concerns_disk(self.journal, tip):
                 continue
             found = found_at(self.journal, tip)
             if found is not None and tip.state is None and not may_continue(self.journal, tip.document, found[0]):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from objstore.history.documents.state_reader import records_of
-from objstore.model.basic_types import Status
+from objstore.model.basic_types import MAX_INT, Status
 from objstore.model.ids import blob_id
 from objstore.model.large_file_placeholder import is_placeholder
 from objstore.model.replay_records import ReplayEdit
@@ -157,7 +157,7 @@ def _merge_replay(store: Store, loaded: Document, external: Sequence[Edit], load
     first = loaded.first_ever_rejected()
     if first is None or loaded.is_large or loaded.count_since(first) > _MOST_EDITS:
         return None
-    found = records_of(store, loaded.id, after_edit=first - 1, after_decision=store.index.numbers.next_decision())
+    found = records_of(store, loaded.id, after_edit=first - 1, after_decision=MAX_INT)
     edits: list[_Edit] = [record for record, _, _ in found if isinstance(record, ReplayEdit) and loaded.has(record.seq)]
     return _Replay(loaded, load).replay([*edits, *external])
 

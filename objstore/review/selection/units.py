@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from objstore.history.edit_queries import edit, edits
+from objstore.history.edit_queries import edit, edits, edits_between
 from objstore.history.revspec import find_conversation, find_session
 from objstore.history.session_queries import turn
 from objstore.model.basic_types import Action, Origin, Status, Unit
@@ -121,7 +121,10 @@ class _Selecting:
         for unit in selection.units:
             units[unit] = _status(rows, unit)
         for first, last in selection.ranges:
-            units |= self._of_action(_kept(_by_agents(_between(self.journal, first, last)), f"{first}..{last}"))
+            views = edits_between(self.journal, first, last)
+            if not views:
+                raise NoSuchName(f"{first}..{last}", "edit")
+            units |= self._of_action(_kept(_by_agents(views), f"{first}..{last}"))
         if selection.keys:
             units |= self._of_keys()
         for path, first, last in selection.lines:
@@ -162,8 +165,7 @@ class _Selecting:
             if chosen:
                 found |= _units_of(file, chosen)
                 self.changes.update(file.changes[at].key for at in chosen)
-        views = {seq: edit(self.journal, seq) for seq in {unit.seq for unit in found}}
-        return {unit: views[unit.seq].units[unit.hunk] for unit in sorted(found)}
+        return self._as_named(found)
 
     def _as_named(self, units: Iterable[Unit]) -> dict[Unit, Status]:
         """Return units with their statuses, and with the whole-file part of each edit of which they are all."""
@@ -334,22 +336,8 @@ def _named(journal: Journal, units: Iterable[Unit]) -> tuple[Unit, ...]:
 def _files(journal: Journal, units: Iterable[Unit]) -> tuple[str, ...]:
     """Return the paths that the files of some units have now, or had last."""
     index = journal.store.index
-    documents = {index.edits.document_of(seq) for seq in {unit.seq for unit in units}}
-    found = (index.documents.tip(document) for document in documents if document is not None)
-    return tuple(sorted({os.fsdecode(tip.path) for tip in found}))
-
-
-def _between(journal: Journal, first: int, last: int) -> list[EditView]:
-    """Return the edits from `first` to `last`. Raises NoSuchName if there is none."""
-    newest = edits(journal, EditFilter(newest_first=True, limit=1))
-    last = min(last, newest[0].seq if newest else 0)
-    found: list[EditView] = []
-    if first <= last:
-        found = edits(journal, EditFilter(before=last + 1, newest_first=True, limit=last - first + 1))
-    views = [view for view in reversed(found) if view.seq >= first]
-    if not views:
-        raise NoSuchName(f"{first}..{last}", "edit")
-    return views
+    documents = {*index.edits.documents_of({unit.seq for unit in units}).values()}
+    return tuple(sorted({os.fsdecode(tip.path) for tip in index.documents.tips_of(documents)}))
 
 
 def _summarized(journal: Journal, paths: Collection[str]) -> list[FileSummary]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from objstore.model.views import CommentView, EditView, SessionView, TurnPrompt, TurnView, Verdict
     from objstore.values.errors import StoreError
     from objstore.workspace.handle import Workspace
-    from objstore.workspace.remote_decisions import RemoteVerdict
+    from objstore.workspace.remote_decisions import RemoteVerdict, WaitingComment
 
 __all__ = [
     "awaited_shape",
@@ -29,6 +29,7 @@ __all__ = [
     "turn_shape",
     "turn_summary",
     "verdict_shape",
+    "waiting_comment_shape",
 ]
 
 
@@ -107,7 +108,7 @@ def edit_shape(
             verdict_shape(verdict)
             for verdict in (workspace.history.verdicts() if verdicts is None else verdicts).of(view)
         ],
-        "awaited": awaited_shape(awaited, (Unit(view.seq, hunk) for hunk in view.telling)),
+        "awaited": awaited_shape(awaited, view.telling_units),
         "reasons": [
             {"hunks": [str(unit) for unit in given.units], "reason": text_shape(given.text)}
             for given in view.given
@@ -139,6 +140,18 @@ def awaited_shape(awaited: "Mapping[Unit, RemoteVerdict]", units: "Iterable[Unit
         }
         for number, decided in found.items()
     ]
+
+
+def waiting_comment_shape(waiting: "WaitingComment") -> dict[str, Json]:
+    """Return a comment on another store that its mirror doesn't show yet."""
+    return {
+        "entry": waiting.number,
+        "who": text_shape(waiting.who),
+        "units": list(map(str, waiting.units)),
+        "text": text_shape(waiting.text),
+        "result": waiting.result,
+        "refused": text_shape(waiting.why) or None,
+    }
 
 
 def verdict_shape(verdict: "Verdict") -> dict[str, Json]:

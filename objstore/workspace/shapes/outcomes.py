@@ -17,7 +17,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from objstore.model.basic_types import Unit
-    from objstore.model.results import CallOutcome, Conflict, DecisionOutcome, FileEffect, Notice
+    from objstore.model.results import (
+        CallOutcome,
+        Conflict,
+        DecisionOutcome,
+        FileEffect,
+        LinesKept,
+        MarkersWritten,
+        Notice,
+    )
     from objstore.model.views import Act, EditView
     from objstore.workspace.handle import Workspace
     from objstore.workspace.shapes.words import Edit
@@ -70,25 +78,14 @@ def _shape(root: str, edit: "Edit", action: str, outcome: "DecisionOutcome", *, 
         "recorded": [view.seq for view in done.external],
         "notices": [_notice_shape(root, notice) for notice in done.notices],
         "markers": [
-            {
-                "edit": markers.edit or None,
-                "file_path": path_shape(root, markers.path),
-                "regions": markers.regions,
-                "aside": [str(unit) for unit in markers.aside],
-            }
-            for markers in done.markers
+            {**_file_made(root, each), "regions": each.regions, "aside": list(map(str, each.aside))}
+            for each in done.markers
         ],
         "unmarked": list(done.unmarked),
         "repeated": _pairs(edit, done, done.repeated),
         "taken_out": _pairs(edit, done, done.taken_out),
         "kept": [
-            {
-                "edit": kept.edit or None,
-                "file_path": path_shape(root, kept.path),
-                "lines": kept.lines,
-                "units": [str(unit) for unit in kept.units],
-            }
-            for kept in done.kept
+            {**_file_made(root, each), "lines": each.lines, "units": list(map(str, each.units))} for each in done.kept
         ],
         "older": list(done.older),
         "broken": [
@@ -103,11 +100,16 @@ def _shape(root: str, edit: "Edit", action: str, outcome: "DecisionOutcome", *, 
         "absent": list(done.absent),
         "given_to": list(done.given_to),
         "conflicts": [conflict_shape(root, conflict) for conflict in refused.conflicts],
-        "accept_first": [str(unit) for unit in refused.accept_first],
-        "reject_first": [str(unit) for unit in refused.reject_first],
+        "accept_first": list(map(str, refused.accept_first)),
+        "reject_first": list(map(str, refused.reject_first)),
         "can_keep_lines": refused.can_keep_lines,
         "external_changes": [external_shape(root, change) for change in outside],
     }
+
+
+def _file_made(root: str, made: "MarkersWritten | LinesKept") -> dict[str, Json]:
+    """Return which file a decision wrote besides, and as which edit (None: a dry run)."""
+    return {"edit": made.edit or None, "file_path": path_shape(root, made.path)}
 
 
 def outcome_name(outcome: "DecisionOutcome") -> str:

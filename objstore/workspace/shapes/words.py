@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from objstore.model.basic_types import LINK_MODE, Action, Origin, Status, Unit, few, shown_edits
+from objstore.model.basic_types import LINK_MODE, Action, Origin, Status, Unit, counted, few, shown_edits
 from objstore.model.results import Conflicted, Decided, ExternalChanges, NothingToDo, counted_edits
 from objstore.values.fastclass import value
 from objstore.values.request_errors import NoSuchName
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from objstore.model.basic_types import Seq
     from objstore.model.net_file import NetChange, NetFile
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 __all__ = [
     "MODE_LOST",
     "OutcomeWords",
-    "also_decided",
     "broken_words",
     "change_words",
     "changes_counted",
     "decided_words",
     "distinct_conflicts",
+    "edits_and_hunks",
     "effect_words",
     "file_remarks",
     "files_counted",
@@ -40,12 +40,14 @@ __all__ = [
     "question_words",
     "refusal",
     "shown_units",
+    "step_question",
 ]
 
 _NOTICES: Final = 5
 _MOST_ABSENT: Final = 5
 _FILES: Final = 5
 _HUNKS: Final = 12
+_LOOKED_AT: Final = 12  # of more edits, those with unit 0 count as whole: thousands may be decided
 _REFUSED_FILES: Final = 3
 _DONE: Final = {
     Action.ACCEPT: "Accepted",
@@ -66,6 +68,9 @@ _WANTED: Final = {
     Action.CLAIM: "claim",
 }
 _DOES: Final = {Action.ACCEPT: "accepts", Action.REJECT: "rejects", Action.RESET: "makes pending again"}
+NOTHING: Final = "nothing"
+"""What units are called that change nothing."""
+
 MODE_LOST: Final = " without setuid and setgid, which no file gets back"
 
 
@@ -114,18 +119,25 @@ def decided_words(action: Action, subject: str) -> str:
     return f"{_DONE[action]} {subject}"
 
 
-def question_words(action: Action, units: Mapping[Unit, Status], along: Sequence[Unit]) -> str:
+def question_words(action: Action, named: Mapping[Unit, Status], along: Mapping[Unit, Status], edit: Edit) -> str:
     """Return what a decision is on, to be asked before it: how many edits, which are accepted, what goes along.
 
-    `units`: all that it is on, each with its status; `along`: those of them that only go along with others.
+    `named`: what it names, each unit with its status; `along`: what goes along, which may be among these.
     """
+    units = {**named, **along}
     taken = [unit for unit, status in units.items() if status is Status.ACCEPTED] if action is Action.REJECT else []
-    named = f": {shown_units(taken)}" if taken else ""
-    said = f"This {_DOES[action]} {counted_edits(units, taken)}{named}."
+    which = f": {shown_units(taken, edit)}" if taken else ""
+    said = f"This {_DOES[action]} {counted_edits(units, taken)}{which}."
     if not along:
         return said
     others = {unit.seq for unit in units if unit not in along}
-    return f"{said} {_depending(f'Would also {_WANTED[action]}', along, others)}"
+    return f"{said} {_depending(f'Would also {_WANTED[action]}', shown_units(along, edit), others)}"
+
+
+def step_question(planned: Decided, edit: Edit, name: Name) -> str:
+    """Return what an undo or redo would do, to be asked before it takes along more than it takes back or repeats."""
+    words = outcome_words(planned, edit, name, dry_run=True)
+    return " ".join((words.done, *words.along))
 
 
 def changes_counted(changes: int, files: Sequence[str], *, turn: int = 0) -> str:
@@ -136,26 +148,14 @@ def changes_counted(changes: int, files: Sequence[str], *, turn: int = 0) -> str
     if not changes:
         return ""
     where = f"of turn {turn}" if turn else f"in {files[0]}" if len(files) == 1 else f"in {len(files)} files"
-    return f"{changes} change{'' if changes == 1 else 's'} {where}"
-
-
-def also_decided(outcome: Decided, edit: Edit) -> list[Unit]:
-    """Return the units that a decision takes along because they depend on named ones, as far as they do anything."""
-    named = {unit.seq for unit, _ in outcome.verdicts if unit not in outcome.cascaded and unit not in outcome.returned}
-    aside = {unit for markers in outcome.markers for unit in markers.aside}
-    aside |= {unit for kept in outcome.kept for unit in kept.units}
-    return [
-        unit
-        for unit in outcome.cascaded
-        if unit not in aside and (unit.hunk or unit.seq not in named or edit(unit.seq).whole)
-    ]
+    return f"{counted(changes, 'change')} {where}"
 
 
 def refusal(outcome: Conflicted | ExternalChanges, name: Name) -> str:
     """Return why a decision was refused, in a sentence."""
     if isinstance(outcome, Conflicted):
         number = len(distinct_conflicts(outcome))
-        return f"Refused, nothing was changed: {number} conflict{'' if number == 1 else 's'}."
+        return f"Refused, nothing was changed: {counted(number, 'conflict')}."
     named = few([change.path for change in outcome.changes], _REFUSED_FILES, ", ", name)
     there = [
         f" A {change.taken_by} is now at {name(change.path)}."
@@ -170,19 +170,40 @@ def distinct_conflicts(outcome: Conflicted) -> list[Conflict]:
     return list({str(conflict): conflict for conflict in outcome.conflicts}.values())
 
 
-def shown_units(units: Sequence[Unit], parted: Container[int] = ()) -> str:
-    """Return units in words: whole edits by number, else hunk by hunk, as for edits in `parted`."""
-    by_edit: dict[int, list[int]] = {}
-    for unit in sorted(units):
-        by_edit.setdefault(unit.seq, []).append(unit.hunk)
-    whole = {seq: None for seq, hunks in by_edit.items() if 0 in hunks and seq not in parted}
-    parts = [f"{seq}:{hunk}" for seq, hunks in by_edit.items() if seq not in whole for hunk in hunks]
+def shown_units(units: Iterable[Unit], edit: Edit) -> str:
+    """Return units in words: by its number each edit of which all are there that change anything, else hunk by hunk."""
+    whole, parts = edits_and_hunks(units, edit)
     said = []
     if whole:
-        said.append(f"edit{'s' if len(whole) > 1 else ''} {shown_edits([*whole])}")
+        said.append(f"edit{'s' if len(whole) > 1 else ''} {shown_edits(whole)}")
     if parts:
         said.append(f"hunk{'s' if len(parts) > 1 else ''} {_shown_hunks(parts)}")
-    return " and ".join(said) or "nothing"
+    return " and ".join(said) or NOTHING
+
+
+def edits_and_hunks(units: Iterable[Unit], edit: Edit) -> tuple[list[Seq], list[str]]:
+    """Return the edits of which all units that change anything are among these, and the names of other hunks."""
+    by_edit: dict[Seq, list[int]] = {}
+    for unit in sorted(units):
+        by_edit.setdefault(unit.seq, []).append(unit.hunk)
+    are_many = len(by_edit) > _LOOKED_AT
+    whole: list[Seq] = []
+    parts: list[str] = []
+    for seq, hunks in by_edit.items():
+        told = frozenset[int]() if are_many and 0 in hunks else _telling(seq, edit)
+        if told.issubset(hunks):
+            whole.append(seq)
+        else:
+            parts += [f"{seq}:{hunk}" for hunk in hunks if hunk in told]
+    return whole, parts
+
+
+def _telling(seq: Seq, edit: Edit) -> frozenset[int]:
+    """Return the numbers of the units of an edit that change anything."""
+    try:
+        return frozenset(edit(seq).telling)
+    except NoSuchName:  # a dry run would first record it, from outside: it is decided whole
+        return frozenset()
 
 
 def _shown_hunks(names: Sequence[str]) -> str:
@@ -224,12 +245,16 @@ def effect_words(effect: FileEffect, name: Name, *, dry_run: bool) -> str:
     return f"{wanted if dry_run else done} {rest}" + (modes if both and effect.mode_before != effect.mode_after else "")
 
 
-def broken_words(outcome: Decided, subject: str = "") -> Iterator[str]:
+def broken_words(outcome: Decided, edit: Edit, subject: str = "") -> Iterator[str]:
     """Yield what a decision breaks in sources, or would. `subject`: as for `outcome_words`."""
     unnamed = {*outcome.cascaded, *outcome.returned}
     named = [unit for unit in outcome.decided if unit not in unnamed]
     verb = _VERBS.get(outcome.action, "")
-    makes = f"{verb} {subject or shown_units(named)}" if verb and (subject or len(named) <= _NAMED_BRIEFLY) else "This"
+    makes = (
+        f"{verb} {subject or shown_units(named, edit)}"
+        if verb and (subject or len(named) <= _NAMED_BRIEFLY)
+        else "This"
+    )
     for each in outcome.broken[:_NOTICES]:
         yield f"Note: {makes} {each}."
     if len(outcome.broken) > _NOTICES:
@@ -288,7 +313,6 @@ class _Worded:
         self._name: Final = name
         self._dry_run: Final = dry_run
         self._subject: Final = subject
-        self._parts: Final = _parted(outcome, edit)
         unnamed = {*outcome.cascaded, *outcome.returned}
         outside = {made.seq for made in (*(view.edit for view in outcome.external), *outcome.unrecorded)}
         decided = [unit for unit, _ in outcome.verdicts if unit not in unnamed]
@@ -297,9 +321,11 @@ class _Worded:
 
     def words(self, files: Sequence[str]) -> OutcomeWords:
         outcome, dry_run = self._outcome, self._dry_run
+        taken_back, is_undo = tuple(self._taken_back()), outcome.action is Action.UNDO
         along = (
-            *self._taken_back(),
+            *(() if is_undo else taken_back),
             *self._also(),
+            *(taken_back if is_undo else ()),
             *self._repeated(),
             *self._taken_out(),
             *self._older(),
@@ -307,7 +333,7 @@ class _Worded:
             *self._markers(),
             *self._kept(),
             *self._outside(),
-            *broken_words(outcome, self._subject),
+            *broken_words(outcome, self._edit, self._subject),
         )
         return OutcomeWords(
             done=f"{self._done()}{files_counted(files, self._name)}.",
@@ -318,7 +344,7 @@ class _Worded:
 
     def _done(self) -> str:
         """Return what was decided, without a full stop."""
-        outcome, units = self._outcome, self._subject or shown_units(self._named, self._parts)
+        outcome, units = self._outcome, self._subject or self._in_words(self._named)
         if outcome.act is None:
             return f"Would {_WANTED[outcome.action]} {units}" if self._dry_run else decided_words(outcome.action, units)
         undone = outcome.action is Action.UNDO
@@ -329,26 +355,30 @@ class _Worded:
     def _taken_back(self) -> Iterator[str]:
         """Yield how many of the edits that a rejection takes out were accepted, and which."""
         outcome = self._outcome
-        if not outcome.taken_back:
+        taken, known = outcome.taken_back, outcome.decided
+        if outcome.action is Action.UNDO:  # what it is about says that it was accepted
+            taken, known = (tuple(unit for unit in each if unit in outcome.cascaded) for each in (taken, known))
+        if not taken:
             return
-        known = outcome.decided
         if len({unit.seq for unit in known}) == 1:
             yield "It is accepted." if self._dry_run else "It was accepted."
             return
-        taken = set(outcome.taken_back)
-        edits = {unit.seq for unit in taken}
-        named = [unit for unit in known if unit in taken or (unit.hunk == 0 and unit.seq in edits)]
-        yield f"{counted_edits(known, taken)}: {shown_units(named, self._parts)}."
+        yield f"{counted_edits(known, taken)}: {self._in_words(taken)}."
 
     def _also(self) -> Iterator[str]:
-        """Yield which units were decided because they depend on named ones."""
+        """Yield which units were decided because they depend on named ones, as far as they do anything."""
         outcome = self._outcome
         seqs = {unit.seq for unit in self._named}
-        units = also_decided(outcome, self._edit)
-        if units:
-            done = _DONE[outcome.action]
-            did = f"Would also {_WANTED[outcome.action]}" if self._dry_run else f"Also {done[0].lower()}{done[1:]}"
-            yield _depending(did, units, seqs)
+        aside = {unit for markers in outcome.markers for unit in markers.aside}
+        aside.update(unit for kept in outcome.kept for unit in kept.units)
+        names = self._in_words(
+            unit for unit in outcome.cascaded if unit not in aside and unit.seq not in self._discarded
+        )
+        if names != NOTHING:
+            action = outcome.action if outcome.act is None else Action.REJECT  # an undo or redo only rejects others
+            done = _DONE[action]
+            did = f"Would also {_WANTED[action]}" if self._dry_run else f"Also {done[0].lower()}{done[1:]}"
+            yield _depending(did, names, seqs)
 
     def _repeated(self) -> Iterator[str]:
         """Yield which units an undo or redo left rejected, because another edit makes their change."""
@@ -356,7 +386,7 @@ class _Worded:
         for unit, other in self._outcome.repeated:
             by_edit.setdefault(other.seq, []).append(unit)
         for seq, units in by_edit.items():
-            names = shown_units(units)
+            names = self._in_words(units)
             verb = "stays" if names.count(" ") == 1 else "stay"
             yield f"{_capitalized(names)} {verb} rejected: edit {seq} makes the same change."
 
@@ -368,7 +398,7 @@ class _Worded:
         outside = {made.seq: made.origin for made in outcome.unrecorded}
         origins = {outside.get(taker.seq) or self._edit(taker.seq).edit.origin for _, taker in outcome.taken_out}
         who = "you" if origins <= {Origin.EXTERNAL, Origin.PERSON} else "later accepted edits"
-        names = shown_units([unit for unit, _ in outcome.taken_out])
+        names = self._in_words(unit for unit, _ in outcome.taken_out)
         is_one = names.count(" ") == 1
         what = "its change is" if is_one else "their changes are"
         yield (
@@ -403,7 +433,7 @@ class _Worded:
         for markers in outcome.markers:
             places = "a place" if markers.regions == 1 else f"{markers.regions} places"
             yield (
-                f"{'Would set' if dry_run else 'Set'} aside {shown_units(markers.aside)}: "
+                f"{'Would set' if dry_run else 'Set'} aside {self._in_words(markers.aside)}: "
                 f"between conflict markers, at {places} in {self._name(markers.path)}"
                 + ("." if dry_run else f" (edit {markers.edit}).")
             )
@@ -417,7 +447,7 @@ class _Worded:
     def _kept(self) -> Iterator[str]:
         """Yield which files stay although their creation is rejected, and whose lines they have."""
         for kept in self._outcome.kept:
-            lines = f"{kept.lines} line{'' if kept.lines == 1 else 's'} of {shown_units(kept.units)}"
+            lines = f"{counted(kept.lines, 'line')} of {self._in_words(kept.units)}"
             name = self._name(kept.path)
             yield (
                 f"Would keep {name} with {lines}."
@@ -437,6 +467,9 @@ class _Worded:
             else:
                 yield f"Recorded the change from outside to {name} as edit {view.seq}."
 
+    def _in_words(self, units: Iterable[Unit]) -> str:
+        return shown_units(units, self._edit)
+
     def _notes(self) -> Iterator[str]:
         outcome = self._outcome
         if outcome.given_to:
@@ -447,28 +480,10 @@ class _Worded:
             yield f"Note: and {len(outcome.notices) - _NOTICES} more such notes."
 
 
-def _depending(did: str, units: Sequence[Unit], edits: set[Seq]) -> str:
-    """Return that units were decided, as `did` says, because they depend on these edits."""
-    names = shown_units(units)
+def _depending(did: str, names: str, edits: set[Seq]) -> str:
+    """Return that units were decided, as `did` says, because they depend on these edits. `names`: of the units."""
     verb = "depends" if names.count(" ") == 1 else "depend"
     return f"{did} {names.removeprefix('hunk ')}, which {verb} on {'it' if len(edits) == 1 else 'them'}."
-
-
-def _parted(outcome: Decided, edit: Edit) -> set[int]:
-    """Return the edits whose whole-file unit was decided and of which some hunks have another status."""
-    verdicts = dict(outcome.verdicts)
-    wholes = {unit.seq: status for unit, status in verdicts.items() if not unit.hunk}
-    if len(wholes) > _HUNKS:
-        return set()
-    found: set[int] = set()
-    for seq, status in wholes.items():
-        try:
-            units = enumerate(edit(seq).units)
-        except NoSuchName:
-            continue  # a dry run would first record it, from outside: it is decided whole
-        if any(is_now is not status and Unit(seq, hunk) not in verdicts for hunk, is_now in units):
-            found.add(seq)
-    return found
 
 
 def _shown(effects: Sequence[FileEffect]) -> list[FileEffect]:

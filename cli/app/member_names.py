@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Name", "NumberName", "member_named", "refusal", "store_named", "taken_out"]
 
-_PREFIX: Final = re.compile(r"(?P<member>[A-Za-z][\w-]*(?:/[A-Za-z][\w-]*)?)/(?P<rest>.*)", re.DOTALL)
+# Patterns are compiled where they are used: every command loads this module, and most name nothing with a slash.
+_PREFIX: Final = r"(?s)(?P<member>[A-Za-z][\w-]*(?:/[A-Za-z][\w-]*)?)/(?P<rest>.*)"
 _SEVERAL: Final = "Name what is in one store, not in several at once."
-_NUMBERED: Final = re.compile(r"[0-9]{1,18}(:[0-9]{1,9}|\.\.[0-9]{1,18}|\^)?|")
+_NUMBERED: Final = r"[0-9]{1,18}(:[0-9]{1,9}|\.\.[0-9]{1,18}|\^)?|"
 
 Completer = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
 
@@ -45,8 +46,7 @@ class NumberName(click.IntRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401 -- click's signature
         """Return the number, or the word unchanged if it may name one in another store: `taken_out` converts it."""
-        is_of_another = isinstance(value, str) and _PREFIX.fullmatch(value) is not None
-        return value if is_of_another else self.number(value, param, ctx)
+        return value if _parts(value) is not None else self.number(value, param, ctx)
 
     def number(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401 -- a word or a number
         """Return the number. Raises click.BadParameter."""
@@ -70,7 +70,7 @@ def taken_out(ctx: click.Context, find: "Callable[[], Workspace]") -> "tuple[Rem
         value = ctx.params.get(param.name or "")
         if isinstance(param.type, Name | NumberName) and value is not None:
             given[param] = value if isinstance(value, tuple) else (value,)
-    if not any(isinstance(word, str) and _PREFIX.fullmatch(word) for words in given.values() for word in words):
+    if not any(_parts(word) is not None for words in given.values() for word in words):
         return None
     with find() as workspace:
         split = {param: [_split(workspace, word) for word in words] for param, words in given.items()}
@@ -121,13 +121,18 @@ def _split(workspace: "Workspace", word: object) -> "tuple[Remote, Member, str] 
     return member_named(workspace, word) if isinstance(word, str) else None
 
 
+def _parts(word: object) -> re.Match[str] | None:
+    """Return the parts of a word that may begin with the name of a store (None: it can't)."""
+    return re.fullmatch(_PREFIX, word) if isinstance(word, str) and "/" in word else None
+
+
 def member_named(workspace: "Workspace", word: str) -> "tuple[Remote, Member, str] | None":
     """Return the other store that a name begins with, and the name in it; None if it means this one.
 
     A number after the name of a store is an edit's there; anything else is only if no file here begins so. `./desk/12`
     is a file.
     """
-    found = _PREFIX.fullmatch(word)
+    found = _parts(word)
     if found is None or not workspace.has_remotes:
         return None
     spelled, rest = found["member"], found["rest"]
@@ -137,6 +142,6 @@ def member_named(workspace: "Workspace", word: str) -> "tuple[Remote, Member, st
         member, rest = workspace.remotes.member(spelled), f"{inner}/{rest}"
     if member is None:
         return None
-    if not _NUMBERED.fullmatch(rest) and os.path.lexists(spelled):
+    if not re.fullmatch(_NUMBERED, rest) and os.path.lexists(spelled):
         return None
     return *member, rest

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from cli.app.invocation import Invocation, Number, command
-from cli.commands.try_ import RunningCommand, Trial, invocation_in, start_folder, store_option, tried_workspace
+from cli.commands.check import start_folder
+from cli.commands.try_ import RunningCommand, Trial, invocation_in, store_option, tried_workspace
 from cli.render.authors import Authors
 from cli.render.edits import edit_diff, edit_header
 from cli.render.prompts import first_line

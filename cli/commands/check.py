@@ -1,19 +1,30 @@
 """Let a command decide whether a decision is made: it runs on a copy of what the decision would leave."""
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
-from cli.commands.try_ import say_what_is_missing, start_folder
-from cli.screen.terminal import can_ask, visible
-from objstore import CheckFailed, ending_on_signals
+from cli.screen.terminal import can_ask, shown_name, visible
+from objstore import CheckFailed
 
 if TYPE_CHECKING:
-    from objstore import Check, Copy, Workspace
+    from objstore import Check, Copy, SkippedPath, Workspace
 
-__all__ = ["check_of", "checking", "say_that_it_runs", "takes_check"]
+__all__ = [
+    "MOST_MISSING",
+    "check_of",
+    "checking",
+    "say_that_it_runs",
+    "say_what_is_missing",
+    "start_folder",
+    "takes_check",
+]
+
+MOST_MISSING: Final = 5
+"""Paths that are named as missing in a copy."""
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -40,6 +51,8 @@ def check_of(workspace: "Workspace", typed: str) -> "Check | None":
 @contextmanager
 def checking(workspace: "Workspace") -> Iterator[None]:
     """Clean up after a check if a signal ends it. Raises AgentDecides, and ClickException if the check fails."""
+    from objstore import ending_on_signals  # it loads what runs programs, and most decisions have no check
+
     workspace.review.require_person()
     try:
         with ending_on_signals():
@@ -53,3 +66,18 @@ def say_that_it_runs(check: "Check", copy: "Copy") -> None:
     say_what_is_missing(copy.skipped)
     if can_ask():
         click.echo(f"Checking with `{visible(check.command)}` ...", err=True)
+
+
+def say_what_is_missing(skipped: "Sequence[SkippedPath]") -> None:
+    """Say on stderr what a copy lacks."""
+    for path in skipped[:MOST_MISSING]:
+        click.echo(f"cas: not in the copy: {shown_name(path.path)} ({shown_name(path.reason)})", err=True)
+    if len(skipped) > MOST_MISSING:
+        click.echo(f"cas: and {len(skipped) - MOST_MISSING} more are not in the copy.", err=True)
+
+
+def start_folder(workspace: "Workspace") -> str:
+    """Return the folder, relative to the workspace, in which the user is ("": its root)."""
+    root, here = os.path.realpath(workspace.root), os.path.realpath(os.curdir)
+    below = os.path.relpath(here, root)
+    return "" if below == os.curdir or below.startswith(os.pardir) else below

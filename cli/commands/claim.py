@@ -56,11 +56,11 @@ def claim(*, names: tuple[str, ...], mine: bool, session: str, everything: bool,
             # A claim changes no file, so a dry run has no diffs to show.
             write_json([outcome_shape(workspace, Action.CLAIM, outcome, dry_run=dry_run)])
             return
-    if isinstance(outcome, Decided):
-        units = shown_units([unit for unit, _ in outcome.verdicts])
-        said = f"{'Would claim' if dry_run else 'Claimed'} {units} {_for(of)}."
-    else:
-        said = "Nothing to do: claimed like that already." if names else "Nothing to do: no change is unattributed."
+        if isinstance(outcome, Decided):
+            units = shown_units((unit for unit, _ in outcome.verdicts), workspace.history.edit)
+            said = f"{'Would claim' if dry_run else 'Claimed'} {units} {_for(of)}."
+        else:
+            said = "Nothing to do: claimed like that already." if names else "Nothing to do: no change is unattributed."
     write([invocation.screen().line(said)])
 
 

@@ -35,7 +35,8 @@ def clone(*, url: str, directory: str, store: str, dry_run: bool, as_json: bool)
             shape: dict[str, Json] = {"store": member.name, "lane": member.lane, "edits": member.edits, "bytes": size}
             write_json([{**shape, "dry_run": True}])
             return
-        from cli.render.status import counted, size_text
+        from cli.render.status import size_text
+        from objstore import counted
 
         of = f"{shown_name(member.name)}, {counted(member.edits, 'edit')}"
         write([Invocation.current().screen().line(f"Would fetch {size_text(size)}: {of}.")])

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from cli.app.invocation import Invocation, Number, command, json_option, recorded_text, reviewer
+from cli.app.invocation import Invocation, command, json_option, recorded_text, reviewer
+from cli.app.member_names import NumberName
 from cli.screen.terminal import Screen, can_ask, shown_name, visible, write, write_json
 from cli.search.candidates import named, takes_turns
 from cli.selection.selectors import edits_named, is_edit_or_hunk, is_on_disk, path_named, was_recorded
@@ -17,7 +18,7 @@ from objstore import MAX_INT, CasError, FileChanged, NoSuchName, Unit
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from objstore import CommentView, Json, Member, Remote, WaitingComment, Workspace
+    from objstore import CommentView, Json, Member, Remote, Workspace
 
 
 __all__ = ["comment", "comment_numbers", "write_comments"]
@@ -28,7 +29,7 @@ _BELOW: Final = "# Write the comment above this line; an empty one is not record
 
 _TYPED: Final = f"{__name__}.typed"
 
-comment_numbers = Number(1, MAX_INT)
+comment_numbers = NumberName(1, MAX_INT, lambda *_: [])
 
 
 @command("comment", takes_others=True)
@@ -64,14 +65,17 @@ def comment(
     """
     if sum(map(bool, (target, by.is_given, reply, resolve or reopen))) > 1:
         raise click.UsageError("Give one of these: a target, --turn or --session, --reply, or --resolve and --reopen.")
+    invocation = Invocation.current()
+    if invocation.other is not None and (reply or resolve or reopen):
+        from cli.selection.elsewhere import Elsewhere
+
+        with invocation.own_workspace() as own:
+            raise click.UsageError(Elsewhere(own, *invocation.other).no_answer)
     if text and not (target or by.is_given or reply):
         raise click.UsageError(
             "Name what the comment is on: an edit (12), a hunk (12:2), lines (src/app.py:120) or --turn N."
         )
-    invocation = Invocation.current()
     if invocation.other is not None:
-        if reply or resolve or reopen:
-            raise click.UsageError("--reply, --resolve and --reopen take comments of this store, and no other.")
         with _showing_typed():
             _on_other(invocation, invocation.other, target, by, text, everything=everything, as_json=as_json)
         return
@@ -119,7 +123,9 @@ def _on_other(
         with invocation.own_workspace() as own:
             waiting = own.remote_decisions.comments(remote, member)
         if as_json:
-            write_json(_waiting_shape(each) for each in waiting)
+            from objstore import waiting_comment_shape
+
+            write_json(map(waiting_comment_shape, waiting))
         else:
             from cli.render.comments import waiting_text
 
@@ -138,20 +144,6 @@ def _on_other(
         write_json([{"store": member.name, "entry": number, "units": names, "text": said}])
         return
     write([screen.line(f"Comment {number} is for {member.name}: its next `cas pull` takes it over.")])
-
-
-def _waiting_shape(each: "WaitingComment") -> "dict[str, Json]":
-    from objstore import text_shape
-
-    units: list[Json] = [*map(str, each.units)]
-    return {
-        "entry": each.number,
-        "who": text_shape(each.who),
-        "units": units,
-        "text": text_shape(each.text),
-        "result": each.result,
-        "refused": text_shape(each.why) or None,
-    }
 
 
 def _added(workspace: "Workspace", target: str, text: str, who: str) -> "CommentView":
@@ -193,7 +185,7 @@ def _added_to_turn(workspace: "Workspace", by: TurnSelection, text: str, who: st
 def _units_of(workspace: "Workspace", by: TurnSelection) -> list[Unit]:
     """Return all that some turns or a session changed. Raises click.ClickException if nothing of it is kept."""
     views = [view for view in workspace.review.edits(by.group) if view.expired is None]
-    units = [Unit(view.seq, hunk) for view in views for hunk in view.telling]
+    units = [unit for view in views for unit in view.telling_units]
     if not units:
         raise click.ClickException(f"No edit that is kept matches {' '.join(map(shown_name, by.words))}.")
     return units

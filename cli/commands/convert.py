@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from cli.app.invocation import Invocation, command, json_option
-from cli.render.status import counted
 from cli.screen.progress import CHECKING, Progress
 from cli.screen.terminal import Screen, shown_name, write, write_json
+from objstore import counted
 
 if TYPE_CHECKING:
     from objstore import Converted, Json

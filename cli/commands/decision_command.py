@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, assert_never, cast
 
 import click
 
-from cli.app.invocation import Command, Invocation, json_option, reviewer
+from cli.app.invocation import Command, Invocation, json_option, recorded_text, reviewer
 from cli.app.member_names import store_named
 from cli.commands.check import check_of, checking, say_that_it_runs
 from cli.render.external_prompt import refuse, settled_in_dialogue
@@ -21,9 +21,8 @@ from cli.render.outcomes import (
     shown_units,
     undo_commands,
 )
-from cli.render.status import counted
 from cli.screen.progress import DECIDING, showing_progress
-from cli.screen.terminal import FOR_STDERR, can_ask, write, write_json
+from cli.screen.terminal import FOR_STDERR, can_ask, shown_name, write, write_json
 from cli.search.candidates import conversation_option, file_option, named, takes_turns
 from cli.selection.turn_selection import TurnSelection
 from cli.selection.unit_selection import UnitSelection, selected, way_back
@@ -41,7 +40,9 @@ from objstore import (
     OnExternal,
     Origin,
     Status,
+    counted,
     counted_edits,
+    question_words,
     replace,
     value,
 )
@@ -55,17 +56,33 @@ if TYPE_CHECKING:
         Member,
         Remote,
         Selected,
+        Unit,
         Workspace,
     )
 
 
-__all__ = ["MARKERS_HELP", "DecisionCommand", "Undo", "WayOut", "takes_decision_options", "takes_selection"]
+__all__ = [
+    "MARKERS_HELP",
+    "DecisionCommand",
+    "Undo",
+    "WayOut",
+    "takes_decision_options",
+    "takes_reason",
+    "takes_selection",
+]
 
 _NO_MARKERS: Final = "Conflict markers can't show this: they only work between live lines of a text file."
 
 _NO_LINES_KEPT: Final = (
     "--keep-lines doesn't solve this: it keeps accepted lines in a text file of which the creation is rejected."
 )
+
+_NOTHING_LEFT: Final = {
+    Action.ACCEPT: "nothing here waits to be accepted",
+    Action.REJECT: "nothing here is left to reject",
+    Action.RESET: "nothing here is left to reopen",
+}
+"""What is said where a name selects no unit that the decision could be about: of a group, it takes only such units."""
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -88,6 +105,15 @@ def takes_selection(function: Function) -> Function:
     return cast("Function", with_selection)
 
 
+takes_reason: Final = click.option(
+    "-m",
+    "--reason",
+    callback=recorded_text,
+    metavar="TEXT",
+    default="",
+    help="Reason to record and to report to the agent.",
+)
+
 _MY_CHANGES: Final = {"keep": OnExternal.KEEP, "drop": OnExternal.DISCARD}
 """What to do about changes that were not recorded."""
 
@@ -106,6 +132,13 @@ def takes_decision_options(function: Function) -> Function:
         type=click.Choice(list(_MY_CHANGES)),
         help="Keep or drop changes to these files that were not recorded. Default: ask, or stop without a terminal.",
     )
+    @click.option(
+        "-y",
+        "--yes",
+        "is_sure",
+        is_flag=True,
+        help="Don't ask before it decides more than you named or a screenful, or breaks names.",
+    )
     @click.option("--on-external", type=click.Choice([choice.value for choice in OnExternal]), hidden=True)
     @json_option
     @wraps(function)
@@ -113,6 +146,7 @@ def takes_decision_options(function: Function) -> Function:
         *,
         dry_run: bool,
         my_changes: str | None,
+        is_sure: bool,
         on_external: str | None,
         as_json: bool,
         check: str = "",
@@ -124,6 +158,7 @@ def takes_decision_options(function: Function) -> Function:
         decision_command = DecisionCommand(
             invocation=Invocation.current(),
             dry_run=dry_run,
+            asks=not (is_sure or dry_run) and can_ask(),
             on_external=answer if my_changes is None else _MY_CHANGES[my_changes],
             as_json=as_json,
             check=check,
@@ -172,6 +207,7 @@ class DecisionCommand:
 
     invocation: Invocation
     dry_run: bool
+    asks: bool  # before more is decided than was named, or than a screenful
     on_external: OnExternal | None  # None: ask
     as_json: bool
     check: str = ""  # a command that must succeed on what it would leave; "": that of the settings, if any
@@ -183,13 +219,8 @@ class DecisionCommand:
         way_out: WayOut,
         *,
         reason: str = "",
-        asks: bool = False,
-        is_sure: bool = False,
     ) -> None:
-        """Take a decision and report it; exits 1 when it is refused.
-
-        `asks`: at a terminal, confirm one of more than a screenful. `is_sure`: confirm nothing.
-        """
+        """Take a decision and report it; exits 1 when it is refused."""
         if self.invocation.other is not None:
             self._decide_elsewhere(action, selection, self.invocation.other, way_out, reason=reason)
             return
@@ -197,11 +228,16 @@ class DecisionCommand:
         with self.invocation.reviewed_workspace() as workspace:
             # Before the decision: the current folder may become empty by it and be removed.
             found = selected(workspace, action, selection)
+            # Who types the number of an edit or hunk means it, accepted or not.
+            meant = found.units if selection.has_numbers_alone else {}
             if way_out.takes_users:
                 found = _with_users(workspace, found, cascade=way_out.cascade)
-            if asks and not (is_sure or self.dry_run):
-                _confirm(found, is_group=selection.is_group)
-            self.decide_units(workspace, action, selection, found, way_out, reason=reason, is_sure=is_sure)
+            shown = found.units
+            if self.asks and action is Action.REJECT and not _confirmed(found):
+                shown = {
+                    each: status for each, status in shown.items() if each in meant or status is not Status.ACCEPTED
+                }
+            self.decide_units(workspace, action, selection, found, way_out, reason=reason, shown=shown)
 
     def _decide_elsewhere(
         self,
@@ -214,6 +250,7 @@ class DecisionCommand:
     ) -> None:
         """Decide on what another store has, by the log of the bucket: the store with the files carries it out."""
         from cli.render.net_diff import MOST_UNITS
+        from cli.selection.elsewhere import goes_along
 
         remote, member = other
         if way_out or way_out.takes_users or self.check or self.on_external is not None:
@@ -222,16 +259,19 @@ class DecisionCommand:
             raise click.UsageError(f"Name edits or hunks of {member.name}, such as {member.name}/12:2.")
         with self.invocation.workspace() as mirror:
             found = selected(mirror, action, selection)
-        units = {unit: status for unit, status in found.units.items() if status is not BECOMES[action]}
-        if not units:
-            write([self.invocation.screen().line(f"Nothing to do: already {BECOMES[action].value}.")])
-            return
+            units = {unit: status for unit, status in found.units.items() if status is not BECOMES[action]}
+            if units and self.asks:
+                is_listed = (action is Action.REJECT and _confirmed(found)) or selection.has_numbers_alone
+                along = goes_along(mirror, action, units, is_listed=is_listed)
+                if along:
+                    click.echo(question_words(action, units, along, mirror.history.edit), err=True)
+                    click.confirm("Go ahead?", abort=True, err=True)
         named = [unit for unit in found.named if unit in units] or sorted(units)
         more = len(named) - MOST_UNITS
         rest = f" and {counted(more, 'more hunk')}" if more > 0 else ""
         shown = ", ".join(f"{member.name}/{unit}" for unit in named[:MOST_UNITS]) + rest
         number = 0
-        if not self.dry_run:
+        if units and not self.dry_run:
             with self.invocation.own_workspace() as workspace:
                 decide = workspace.remote_decisions.decide
                 number = decide(remote, member, action, units, who=reviewer(), reason=reason)
@@ -239,6 +279,9 @@ class DecisionCommand:
             names_of = [str(unit) for unit in sorted(units)]
             shape: dict[str, Json] = {"store": member.name, "action": action.value, "units": [*names_of]}
             write_json([{**shape, "entry": number or None, "dry_run": self.dry_run}])
+            return
+        if not units:
+            self._say_nothing_to_do(f"Nothing to do: already {BECOMES[action].value}.", reason)
             return
         said = f"Would ask {member.name} to" if self.dry_run else f"Decision {number} asks {member.name} to"
         then = "" if self.dry_run else " It is carried out there by the next `cas pull`."
@@ -254,11 +297,14 @@ class DecisionCommand:
         way_out: WayOut,
         *,
         reason: str = "",
-        is_sure: bool = False,
+        shown: "Mapping[Unit, Status] | None" = None,
     ) -> None:
-        """Take a decision on what `selection` selects, and report it, as `decide`."""
+        """Take a decision on what `selection` selects, and report it, as `decide`.
+
+        `shown`: what of that the person knows to be decided (None: all).
+        """
         units = found.units
-        decision = partial(workspace.decide, action, [*units], reason=reason, who=reviewer(), shown=units)
+        decision = partial(workspace.decide, action, [*units], reason=reason, who=reviewer())
         check = self._check(workspace, action, way_out)
 
         def decide(**answers: Any) -> "DecisionOutcome":  # noqa: ANN401 - as of `Decide`
@@ -277,12 +323,12 @@ class DecisionCommand:
 
         outcome: DecisionOutcome = NothingToDo()
         if units:
-            asks = not (is_sure or self.dry_run)
-            outcome = settled_in_dialogue(workspace, decide, self.on_external, asks_about_names=asks)
+            known = units if shown is None else shown
+            outcome = settled_in_dialogue(workspace, decide, self.on_external, asks=self.asks, shown=known, named=units)
         can_mark = False
         if isinstance(outcome, Conflicted) and outcome.outside and not (way_out or selection.command):
             with suppress(CasError), showing_progress(workspace, DECIDING):
-                kept = decision(markers=True, on_external=OnExternal.KEEP, dry_run=True)
+                kept = decision(shown=units, markers=True, on_external=OnExternal.KEEP, dry_run=True)
                 can_mark = isinstance(kept, Decided)
 
         def advice(refused: Conflicted) -> list[str]:
@@ -301,18 +347,16 @@ class DecisionCommand:
 
         self._report(workspace, action, outcome, advice, found.paths)
         if isinstance(outcome, NothingToDo) and not self.as_json:
-            screen = self.invocation.screen()
             rejected = way_back(workspace, selection) if action is Action.ACCEPT and not units else ""
-            done = (
-                f"Nothing here waits to be accepted. {rejected}"
-                if rejected
-                else f"Nothing to do: already {BECOMES[action].value}."
-            )
-            write([screen.line(done)])
-            if reason:
-                # Say so: no agent will ever read this reason.
-                resets = f"`{self.invocation.program} reopen` them first, then reject them with the reason"
-                write([screen.line(f"The reason was not recorded. To record it, {resets}.")])
+            why = f"already {BECOMES[action].value}" if units else _NOTHING_LEFT[action]
+            done = f"Nothing here waits to be accepted. {rejected}" if rejected else f"Nothing to do: {why}."
+            self._say_nothing_to_do(done, reason)
+
+    def _say_nothing_to_do(self, said: str, reason: str) -> None:
+        """Say that nothing was decided, and with it that a reason was not recorded: no agent will ever read it."""
+        resets = f"`{self.invocation.program} reopen` them first, then reject them with the reason"
+        lost = [f"The reason was not recorded. To record it, {resets}."] if reason else []
+        write(map(self.invocation.screen().line, [said, *lost]))
 
     def _check(self, workspace: "Workspace", action: Action, way_out: WayOut) -> "Check | None":
         """Return the check of a decision; None: it has none."""
@@ -332,7 +376,7 @@ class DecisionCommand:
         with self.invocation.reviewed_workspace() as workspace:
             end = workspace.history.end()
             made = workspace.review.in_force()
-            past = _later_decisions(made, number, self.invocation.program) if number else []
+            past = _later_decisions(workspace, made, number, self.invocation.program) if number else []
             undo = partial(workspace.review.undo, number, past=past, end=end)
             refused = number or next((decision.number for decision in made), 0)
 
@@ -367,6 +411,9 @@ class DecisionCommand:
                 remote, member = store_named(workspace, store)
             except NoSuchName as error:
                 raise click.UsageError(_NO_NAME_TO_UNDO, click.get_current_context()) from error
+            if not store.endswith("/"):  # it may be meant for a file or folder
+                way = f"`cas undo {shown_name(store)}/`, with a slash, takes back your decision on what that store has."
+                raise click.UsageError(f"{_NO_NAME_TO_UNDO} {way}")
             try:
                 found = workspace.remote_decisions.withdraw(
                     remote, member, number, who=reviewer(), dry_run=self.dry_run
@@ -400,7 +447,7 @@ class DecisionCommand:
             with showing_progress(workspace, DECIDING):
                 return step(who=reviewer(), dry_run=self.dry_run, **answers)
 
-        return settled_in_dialogue(workspace, decide, self.on_external, asks_about_names=not self.dry_run)
+        return settled_in_dialogue(workspace, decide, self.on_external, asks=self.asks, shown={})
 
     def _earlier_undo(self, workspace: "Workspace", made: "Sequence[DecisionInForce]", refused: int) -> list[str]:
         """Return the command that undoes the newest decision before a refused one, if any of the last few can be."""
@@ -411,7 +458,7 @@ class DecisionCommand:
             with suppress(CasError):
                 outcome = workspace.review.undo(decision.number, past=past, on_external=on_external, dry_run=True)
             if isinstance(outcome, Decided):
-                about = shown_units(sorted(decision.units))
+                about = shown_units(decision.units, workspace.history.edit)
                 answer = "" if self.on_external is None else f" {MY_CHANGES[self.on_external]}"
                 run = f"{self.invocation.program} undo --decision {decision.number}{answer}"
                 return [f"To undo the decision on {about} instead:  {run}"]
@@ -472,7 +519,7 @@ class DecisionCommand:
         return ""
 
 
-def _later_decisions(made: "Sequence[DecisionInForce]", number: int, program: str) -> list[int]:
+def _later_decisions(workspace: "Workspace", made: "Sequence[DecisionInForce]", number: int, program: str) -> list[int]:
     """Return the decisions after decision `number`. Raises ClickException if it can't be undone before one of them."""
     later: list[int] = []
     wanted = next((decision for decision in made if decision.number == number), None)
@@ -480,7 +527,7 @@ def _later_decisions(made: "Sequence[DecisionInForce]", number: int, program: st
         raise click.ClickException(f"There is no decision {number} to undo: it was not made, or it was undone.")
     for decision in made[: made.index(wanted)]:
         if not wanted.units.isdisjoint(decision.units):
-            both = shown_units(sorted(wanted.units & decision.units))
+            both = shown_units(wanted.units & decision.units, workspace.history.edit)
             raise click.ClickException(
                 f"Decision {number} can't be undone before decision {decision.number}, which is about {both} too. "
                 f"Run `{program} undo --decision {decision.number}` first."
@@ -502,22 +549,19 @@ def _with_users(workspace: "Workspace", found: "Selected", *, cascade: bool) -> 
     return replace(found, units=units, named=tuple(sorted({*found.named, *(units.keys() - found.units.keys())})))
 
 
-def _confirm(found: "Selected", *, is_group: bool) -> None:
-    """At a terminal, ask before a rejection of more than a screenful, or of accepted edits that a group selects.
+def _confirmed(found: "Selected") -> bool:
+    """Ask before a rejection of more changes than a screen has rows; return whether that was asked.
 
     Raises Abort if the answer is no.
     """
-    taken = found.accepted if is_group else ()
-    if not can_ask():
-        return
-    from shutil import get_terminal_size
-
-    rows = get_terminal_size().lines
-    if len(found.units) <= rows and not taken:
-        return
     changes = sum(found.units[unit] is not Status.REJECTED for unit in found.named)
-    if changes > rows or taken:
-        edits = f": {counted_edits(found.units, found.accepted)}" if found.accepted else ""
-        click.confirm(
-            f"Reject {counted(changes, 'change')} in {counted(len(found.files), 'file')}{edits}?", abort=True, err=True
-        )
+    if changes <= 1:
+        return False
+    from shutil import get_terminal_size  # it loads what unpacks archives
+
+    if changes <= get_terminal_size().lines:
+        return False
+    edits = f": {counted_edits(found.units, found.accepted)}" if found.accepted else ""
+    return click.confirm(
+        f"Reject {counted(changes, 'change')} in {counted(len(found.files), 'file')}{edits}?", abort=True, err=True
+    )

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.app.invocation import Invocation, command, json_option
-from cli.render.status import counted
 from cli.screen.diff_layout import for_pager, takes_layout
 from cli.screen.progress import REPLAYING, showing_progress
 from cli.screen.terminal import Screen, write, write_json
 from cli.search.candidates import named, takes_turns, takes_unseen
 from cli.selection.turn_selection import TurnSelection
+from objstore import counted
 
 if TYPE_CHECKING:
     from cli.render.diffstat import FileChange

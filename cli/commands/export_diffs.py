@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Final, Self
 import click
 
 from cli.app.invocation import Invocation
-from cli.render.status import counted
 from cli.screen.progress import showing_progress
 from cli.screen.terminal import shown_name, write, write_json
-from objstore import shown_edits
+from objstore import counted, shown_edits
 
 if TYPE_CHECKING:
     from objstore import Json, McpdiffExport, Seq, Workspace

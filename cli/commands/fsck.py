@@ -7,9 +7,9 @@ import click
 
 from cli.app.error_hints import fault_meaning, note_text
 from cli.app.invocation import Invocation, command, json_option
-from cli.render.status import counted
 from cli.screen.progress import CHECKING, Progress
 from cli.screen.terminal import Screen, visible, write, write_json
+from objstore import counted
 
 if TYPE_CHECKING:
     from objstore import CheckReport

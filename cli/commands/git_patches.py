@@ -6,10 +6,12 @@ Source: git's diff format with extended headers (names, modes, binary literals),
 import hashlib
 import re
 import zlib
+from array import array
 from base64 import b85encode
 from collections.abc import Iterable, Iterator, Sequence
 from email.header import Header
-from typing import IO, TYPE_CHECKING, Final, NamedTuple
+from struct import Struct
+from typing import IO, TYPE_CHECKING, Final
 
 from cli.render.diffstat import diffstat, file_change
 from cli.render.edits import shown_move
@@ -47,6 +49,9 @@ EXECUTABLE: Final = 0o111
 LINE_BYTES: Final = 52
 """Bytes of a binary literal that one line holds."""
 
+LENGTHS: Final = Struct("<3Q")
+"""The header of a patch in the temporary file: how long its parts are."""
+
 
 @value
 class Patch:
@@ -62,53 +67,45 @@ class PatchSeries:
     def __init__(self, steps: "Iterable[SeriesStep]", spool: IO[bytes]) -> None:
         """Make the patches of all steps, in `spool`: an empty file."""
         self._spool: Final = spool
-        self._made: Final[list[_Made]] = []
+        self._places = array("q")  # of the patches in the spool, in order
         self.left_out: Final[dict[str, list[Seq]]] = {}
         """The edits that no patch can express, by reason."""
+        edits = array("q")  # the first of each patch
         for step in steps:
             why = _why_inexpressible(step)
             if why:
                 self.left_out.setdefault(why, []).extend(view.seq for view in step.views)
                 continue
-            title, above, at = _title(step).encode("utf-8", ESCAPED), _above_subject(step), spool.tell()
-            spool.writelines([title, above, *_below_subject(step)])
-            size = spool.tell() - at
-            self._made.append(_Made(by_edit(step), at, len(title), len(title) + len(above), size))
-        self._made.sort()
-        for edits in self.left_out.values():
-            edits.sort()
+            parts = [_title(step).encode("utf-8", ESCAPED), _above_subject(step), b"".join(_below_subject(step))]
+            edits.append(by_edit(step))
+            self._places.append(spool.tell())
+            spool.writelines([LENGTHS.pack(*map(len, parts)), *parts])
+        order = sorted(range(len(edits)), key=edits.__getitem__)
+        self._places = array("q", map(self._places.__getitem__, order))
+        for left_out in self.left_out.values():
+            left_out.sort()
 
     def __len__(self) -> int:
         """Return the number of patches."""
-        return len(self._made)
+        return len(self._places)
 
     def names(self) -> Iterator[str]:
         """Yield the names of the patches' files, in order."""
-        for number, made in enumerate(self._made, 1):
-            yield _name(self._read(made.at, made.title).decode("utf-8", ESCAPED), number)
+        for number, (title, _, _) in self._numbered():
+            yield _name(title, number)
 
     def patches(self) -> Iterator[Patch]:
         """Yield the patches, in order."""
-        for number, made in enumerate(self._made, 1):
-            whole = self._read(made.at, made.size)
-            title = whole[: made.title].decode("utf-8", ESCAPED)
-            subject = f"Subject: [PATCH {number}/{len(self._made)}] {_header(title)}\n"
-            content = whole[made.title : made.above] + subject.encode() + whole[made.above :]
-            yield Patch(name=_name(title, number), content=content)
+        for number, (title, above, below) in self._numbered():
+            subject = f"Subject: [PATCH {number}/{len(self)}] {_header(title)}\n"
+            yield Patch(name=_name(title, number), content=above + subject.encode() + below)
 
-    def _read(self, at: int, size: int) -> bytes:
-        self._spool.seek(at)
-        return self._spool.read(size)
-
-
-class _Made(NamedTuple):
-    """A patch in the temporary file: its title, what precedes the line of the subject, and what follows that."""
-
-    edit: "Seq"  # the first one of its step
-    at: int
-    title: int  # where the title ends, from `at`
-    above: int  # where what precedes the line of the subject ends
-    size: int  # bytes of it all
+    def _numbered(self) -> Iterator[tuple[int, tuple[str, bytes, bytes]]]:
+        """Yield each patch's number, and its title, what precedes the line of the subject, and what follows that."""
+        for number, at in enumerate(self._places, 1):
+            self._spool.seek(at)
+            title, above, below = map(self._spool.read, LENGTHS.unpack(self._spool.read(LENGTHS.size)))
+            yield number, (title.decode("utf-8", ESCAPED), above, below)
 
 
 def _name(title: str, number: int) -> str:

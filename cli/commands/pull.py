@@ -127,7 +127,8 @@ def _rows(
     dry_run: bool,
     is_alone: bool,
 ) -> "Iterator[bytes]":
-    from cli.render.status import counted, size_text
+    from cli.render.status import size_text
+    from objstore import counted
 
     screen = invocation.screen()
     for each in found:

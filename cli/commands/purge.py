@@ -85,59 +85,57 @@ def _confirm(plan: "PurgePlan") -> None:
 
 def _target(workspace: "Workspace", spellings: Sequence[str], *, past: bool) -> _Target:
     """Return what to purge. Raises NoSuchName for a name of nothing that is stored."""
+    from objstore import NoSuchName
+
     target = _Target([], [])
+    named: list[tuple[str, str]] = []  # how a path was typed, and as the core takes it
     for spelling in spellings:
         if looks_like_state(workspace, spelling):
-            target.blobs.extend(_state_blobs(workspace, spelling))
-        elif past:
-            target.blobs.extend(_past_blobs(workspace, spelling))
+            target.blobs.append(_state_blob(workspace, spelling))
         else:
-            target.paths.append(_path(workspace, spelling))
+            named.append((spelling, _path(workspace, spelling, past=past)))
+    stored = workspace.retention.stored_blobs([path for _, path in named], past=past)
+    for (spelling, path), blobs in zip(named, stored, strict=True):
+        if not blobs and past and _exists(workspace, spelling):
+            raise click.ClickException(
+                f"{shown_name(spelling)} has no past state: what is recorded is its current content. "
+                f"Without --past, `{Invocation.current().program} purge` removes that too."
+            )
+        if not blobs:
+            kind = "file with a past state" if past else "file or folder of which bytes are stored"
+            raise NoSuchName(spelling, kind)
+        if past:
+            target.blobs.extend(blobs)
+        else:
+            target.paths.append(path)
     return target
 
 
-def _state_blobs(workspace: "Workspace", spelling: str) -> "tuple[BlobId, ...]":
+def _state_blob(workspace: "Workspace", spelling: str) -> "BlobId":
     from objstore import NoSuchName
 
     _refuse_guess(workspace, spelling)
     state = state_named(workspace, spelling)
-    found = workspace.retention.plan_purge(blobs=[] if state.blob is None else [state.blob])
-    if not found.blobs:
+    if state.blob is None:
         raise NoSuchName(spelling, "state with bytes")
-    return found.blobs
+    return state.blob
 
 
-def _past_blobs(workspace: "Workspace", spelling: str) -> "tuple[BlobId, ...]":
-    from objstore import NoSuchName
-
-    found = from_here(workspace, spelling, lambda path: workspace.retention.plan_purge(path=path))
-    if not found.blobs and _exists(workspace, spelling):
-        raise click.ClickException(
-            f"{shown_name(spelling)} has no past state: what is recorded is its current content. "
-            f"Without --past, `{Invocation.current().program} purge` removes that too."
-        )
-    if not found.blobs:
-        raise NoSuchName(spelling, "file with a past state")
-    return found.blobs
-
-
-def _path(workspace: "Workspace", spelling: str) -> str:
-    """Return a path, as the core takes it, of which something is stored. Raises NoSuchName if nothing is."""
-    from objstore import NoSuchName, PathError
+def _path(workspace: "Workspace", spelling: str, *, past: bool) -> str:
+    """Return a path, as the core takes it. Raises PathError, and click.ClickException for the whole workspace."""
+    from objstore import PathError
 
     try:
-        if path_named(workspace, spelling) == ".":
+        if not past and path_named(workspace, spelling) == ".":
             raise click.ClickException("To remove all that is stored of the workspace, delete the folder .cas.")
     except PathError:
         pass  # a link leads elsewhere, and what was recorded at the path itself can be purged
 
-    def stored(path: str) -> "tuple[str, PurgePlan]":
-        return path, workspace.retention.plan_purge(paths=[path])
+    def taken(path: str) -> str:
+        workspace.retention.searched_paths(path)  # raises PathOutside, as `from_here` expects
+        return path
 
-    path, found = from_here(workspace, spelling, stored)
-    if not found.blobs:
-        raise NoSuchName(spelling, "file or folder of which bytes are stored")
-    return path
+    return from_here(workspace, spelling, taken)
 
 
 def _refuse_guess(workspace: "Workspace", name: str) -> None:
@@ -163,7 +161,7 @@ def _exists(workspace: "Workspace", name: str) -> bool:
 
 
 def _text(plan: "PurgePlan", screen: Screen, *, dry_run: bool, is_question: bool = False) -> Iterator[bytes]:
-    from cli.render.status import counted
+    from objstore import counted
 
     if dry_run and not is_question:
         yield screen.line("Dry run: nothing was changed.")

@@ -48,7 +48,8 @@ def push(*, name: str, again: bool, new_lane: bool, dry_run: bool, background: b
         head = None if isinstance(done, PushPlan) else done.head.number
         write_json([{"remote": name, "objects": sent, "bytes": size, "head": head, "dry_run": dry_run}])
         return
-    from cli.render.status import counted, size_text
+    from cli.render.status import size_text
+    from objstore import counted
 
     what = f"{counted(sent, 'object')}, {size_text(size)}"
     if isinstance(done, PushPlan):

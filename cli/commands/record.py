@@ -70,7 +70,8 @@ def _exists(workspace: "Workspace", path: str) -> bool:
 def _text(workspace: "Workspace", found: "Recorded", first: int, screen: Screen) -> Iterator[bytes]:
     """Yield the lines of what a scan recorded. `first`: the number of the first decision made since it began."""
     from cli.render.rows import Rows
-    from cli.render.status import commit_words, counted
+    from cli.render.status import commit_words
+    from objstore import counted
 
     if found.baseline is not None:
         files = counted(workspace.snapshots.file_count(found.baseline.number), "file")

@@ -4,9 +4,16 @@ from typing import Final
 
 import click
 
-from cli.app.invocation import command, recorded_text
+from cli.app.invocation import command
 from cli.commands.check import takes_check
-from cli.commands.decision_command import MARKERS_HELP, DecisionCommand, WayOut, takes_decision_options, takes_selection
+from cli.commands.decision_command import (
+    MARKERS_HELP,
+    DecisionCommand,
+    WayOut,
+    takes_decision_options,
+    takes_reason,
+    takes_selection,
+)
 from cli.selection.unit_selection import UnitSelection
 from objstore import (
     Action,
@@ -19,18 +26,10 @@ KEEP_LINES_HELP: Final = "Keep a file that they created if others added lines to
 
 @command("reject", takes_others=True)
 @takes_selection
-@click.option(
-    "-m",
-    "--reason",
-    callback=recorded_text,
-    metavar="TEXT",
-    default="",
-    help="Reason to record and to report to the agent.",
-)
+@takes_reason
 @click.option("--cascade", is_flag=True, help="Also reject what depends on them.")
 @click.option("--keep-lines", is_flag=True, help=KEEP_LINES_HELP)
 @click.option("--with-users", is_flag=True, help="Also reject the lines that use names which this takes out.")
-@click.option("-y", "--yes", is_flag=True, help="Don't ask before it rejects more than a screenful, or breaks names.")
 @click.option("--markers", is_flag=True, help=MARKERS_HELP)
 @takes_check
 @takes_decision_options
@@ -42,7 +41,6 @@ def reject(
     cascade: bool,
     keep_lines: bool,
     with_users: bool,
-    yes: bool,
     markers: bool,
 ) -> None:
     """Reject changes: at a PATH or a line (PATH:7), of a turn or session, or by edits (12) and hunks (12:2).
@@ -53,4 +51,4 @@ def reject(
     if cascade + markers + keep_lines > 1:
         raise click.UsageError("--cascade, --keep-lines and --markers exclude each other: pass one of them.")
     way_out = WayOut(cascade=cascade, keeps_lines=keep_lines, markers=markers, takes_users=with_users)
-    decision_command.decide(Action.REJECT, selection, way_out, reason=reason, asks=True, is_sure=yes)
+    decision_command.decide(Action.REJECT, selection, way_out, reason=reason)

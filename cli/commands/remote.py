@@ -146,7 +146,8 @@ def collect(*, name: str, purge: bool, dry_run: bool, as_json: bool) -> None:
             ]
         )
         return
-    from cli.render.status import counted, size_text
+    from cli.render.status import size_text
+    from objstore import counted
 
     screen = invocation.screen()
     would = "Would remove" if dry_run else "Removed"
@@ -180,7 +181,8 @@ def _undecided(workspace: "Workspace", each: "Remote", member: "Member") -> int 
 def _rows(
     each: "Remote", state: "RemoteState", behind: int, undecided: "Mapping[str, int | None]", screen: Screen
 ) -> "Iterator[bytes]":
-    from cli.render.status import behind_words, counted
+    from cli.render.status import behind_words
+    from objstore import counted
 
     when = ", after each turn" if each.push == "stop" else ""
     yield screen.line(f"{each.name}  {shown_name(each.url)}  {behind_words(state, behind)}{when}")

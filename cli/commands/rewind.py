@@ -5,17 +5,16 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from cli.app.invocation import command, recorded_text, reviewer
+from cli.app.invocation import command, reviewer
 from cli.app.member_names import NumberName
 from cli.commands.check import takes_check
-from cli.commands.decision_command import DecisionCommand, WayOut, takes_decision_options
+from cli.commands.decision_command import DecisionCommand, WayOut, takes_decision_options, takes_reason
 from cli.commands.reject import KEEP_LINES_HELP
 from cli.render.external_prompt import refuse
 from cli.render.outcomes import effect_line, effect_text
-from cli.render.status import counted
 from cli.render.turns import TurnRows, session_name
 from cli.screen.progress import DECIDING, showing_progress
-from cli.screen.terminal import can_ask, shown_name, write, write_json
+from cli.screen.terminal import shown_name, write, write_json
 from cli.search.candidates import named, names
 from cli.selection.unit_selection import UnitSelection
 from objstore import (
@@ -29,6 +28,7 @@ from objstore import (
     OnExternal,
     Selected,
     Status,
+    counted,
     counted_edits,
     outcome_name,
     shown_edits,
@@ -56,18 +56,10 @@ _SHOWN: Final = 20
     type=named("session"),
     help="List the turns of this session. Default: the one that worked last.",
 )
-@click.option(
-    "-m",
-    "--reason",
-    callback=recorded_text,
-    metavar="TEXT",
-    default="",
-    help="Reason to record and to report to the agent.",
-)
+@takes_reason
 @click.option("--cascade", is_flag=True, help="Also reject what others did that depends on it.")
 @click.option("--keep-lines", is_flag=True, help=KEEP_LINES_HELP)
 @click.option("--exact", is_flag=True, help="Restore all recorded files as they were then, others' changes included.")
-@click.option("-y", "--yes", is_flag=True, help="Don't ask whether to go ahead.")
 @takes_check
 @takes_decision_options
 def rewind(
@@ -79,7 +71,6 @@ def rewind(
     cascade: bool,
     keep_lines: bool,
     exact: bool,
-    yes: bool,
 ) -> None:
     """Go back to before a turn: reject what its session did from TURN on, and nothing else.
 
@@ -103,11 +94,11 @@ def rewind(
         if session and workspace.sessions.find_session(session).number != of.number:
             raise click.UsageError(f"Turn {turn} is of session {of.number} ({shown_name(of.client or 'agent')}).")
         if exact:
-            _restore(workspace, decision_command, turn, yes=yes)
+            _restore(workspace, decision_command, turn)
             return
         units = workspace.review.units_since_turn(turn)
         accepted = [unit for unit, status in units.items() if status is Status.ACCEPTED]
-        if units and not yes and not decision_command.dry_run and can_ask():
+        if units and decision_command.asks:
             whose = f"what {shown_name(session_name(of))} did from turn {turn} on"
             click.confirm(f"This rejects {counted_edits(units, accepted)}: {whose}. Go ahead?", abort=True, err=True)
         selection = UnitSelection(names=(str(turn),), command="rewind")
@@ -119,11 +110,10 @@ def rewind(
             Selected(units=units, named=tuple(sorted(units))),
             way_out,
             reason=reason,
-            is_sure=yes,
         )
 
 
-def _restore(workspace: "Workspace", decision_command: DecisionCommand, turn: int, *, yes: bool) -> None:
+def _restore(workspace: "Workspace", decision_command: DecisionCommand, turn: int) -> None:
     """Restore the files as they were before a turn, and report it; exits 1 when it is refused."""
     on_external = decision_command.on_external or OnExternal.ABORT
 
@@ -135,7 +125,7 @@ def _restore(workspace: "Workspace", decision_command: DecisionCommand, turn: in
         return found
 
     dry_run = decision_command.dry_run
-    if not yes and not dry_run and can_ask() and (edits := restored(dry_run=True).edits):
+    if decision_command.asks and (edits := restored(dry_run=True).edits):
         files = counted(len({view.edit.path for view in edits}), "file")
         click.confirm(f"This restores {files} as before turn {turn}. Go ahead?", abort=True, err=True)
     outcome = restored(dry_run=dry_run)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from cli.app.invocation import Invocation, command, json_option
-from cli.render.status import counted
 from cli.screen.progress import CHECKING, Progress
 from cli.screen.terminal import Screen, shown_name, write, write_json
+from objstore import counted
 
 if TYPE_CHECKING:
     from objstore import Salvage

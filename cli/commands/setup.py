@@ -314,9 +314,8 @@ def _entries_text(steps: Sequence["SetupStep"], screen: Screen) -> Iterator[byte
 
 
 def _baseline_text(project: Path, screen: Screen) -> Iterator[bytes]:
-    from cli.render.status import counted
     from cli.screen.progress import LOOKING, showing_progress
-    from objstore import CallInfo, Origin, Workspace
+    from objstore import CallInfo, Origin, Workspace, counted
 
     with Workspace.open(project) as workspace, showing_progress(workspace, LOOKING):
         found = workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))

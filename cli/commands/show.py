@@ -42,7 +42,7 @@ def show(*, names: tuple[str, ...], by: TurnSelection, stat: bool, columns: bool
         meant = [edit for name in chosen for edit in edits_named(workspace, name)]
         if by.is_given:
             views = workspace.review.edits(by.group)
-            meant += [(view, tuple(Unit(view.seq, hunk) for hunk in range(len(view.units)))) for view in views]
+            meant += [(view, view.all_units) for view in views]
             if not meant:
                 raise click.ClickException(f"No edit is recorded of {' '.join(by.words)}.")
         screen = invocation.screen() if stat else for_pager(invocation.screen(), columns)

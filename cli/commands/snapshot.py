@@ -214,7 +214,7 @@ def _raise_loss(done: "RestoreResult") -> None:
 
 
 def _renewed_text(recorded: int, screen: Screen) -> Iterator[bytes]:
-    from cli.render.status import counted
+    from objstore import counted
 
     if recorded:
         yield screen.line(f"Recorded what had changed since it was taken first, as {counted(recorded, 'edit')}.")
@@ -222,7 +222,7 @@ def _renewed_text(recorded: int, screen: Screen) -> Iterator[bytes]:
 
 
 def _taken_text(taken: "SnapshotResult", screen: Screen) -> Iterator[bytes]:
-    from cli.render.status import counted
+    from objstore import counted
 
     view = taken.view
     where = shown_name(view.path) if view.path else "the workspace"

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from cli.app.invocation import Invocation, command, json_option
-from cli.render.status import counted
 from cli.screen.terminal import Screen, shown_name, write, write_json
 from cli.search.candidates import named
-from objstore import date_of
+from objstore import counted, date_of
 
 if TYPE_CHECKING:
     from objstore import StoreStats

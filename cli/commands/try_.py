@@ -11,6 +11,7 @@ import click
 
 from cli.app.invocation import Command, Invocation, command, reviewer
 from cli.app.member_names import store_named
+from cli.commands.check import MOST_MISSING, say_what_is_missing, start_folder
 from cli.render.outcomes import conflict_text
 from cli.screen.progress import CHECKING, DECIDING, Progress, showing_progress
 from cli.screen.terminal import FOR_STDERR, shown_name
@@ -33,14 +34,12 @@ from objstore import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from objstore import CoveredTree, DecisionOutcome, FileResult, SkippedPath, Unit, Workspace
+    from objstore import CoveredTree, DecisionOutcome, FileResult, Unit, Workspace
 
 __all__ = [
     "RunningCommand",
     "Trial",
     "invocation_in",
-    "say_what_is_missing",
-    "start_folder",
     "store_option",
     "tried_workspace",
     "try_",
@@ -50,8 +49,6 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 _NOT_RUN: Final = frozenset({126, 127})
 """Statuses that say that a command could not be started."""
-
-_MOST_MISSING: Final = 5
 
 
 class RunningCommand(Command):
@@ -199,26 +196,11 @@ class Trial:
             return decide(on_external=OnExternal.KEEP)
 
 
-def say_what_is_missing(skipped: "Sequence[SkippedPath]") -> None:
-    """Say on stderr what a copy lacks."""
-    for path in skipped[:_MOST_MISSING]:
-        click.echo(f"cas: not in the copy: {shown_name(path.path)} ({shown_name(path.reason)})", err=True)
-    if len(skipped) > _MOST_MISSING:
-        click.echo(f"cas: and {len(skipped) - _MOST_MISSING} more are not in the copy.", err=True)
-
-
-def start_folder(workspace: "Workspace") -> str:
-    """Return the folder, relative to the workspace, in which the user is ("": its root)."""
-    root, here = os.path.realpath(workspace.root), os.path.realpath(os.curdir)
-    below = os.path.relpath(here, root)
-    return "" if below == os.curdir or below.startswith(os.pardir) else below
-
-
 def _say_what_links_are_for(covered: "CoveredTree") -> None:
     """After a command that could not be started, say that ignored folders are missing in the copy, if any is."""
     here = [os.fsdecode(path) for path in covered.ignored if b"/" not in path and path not in {b".git", b".cas"}]
     if here:
-        shown = shown_name(" ".join(here[:_MOST_MISSING]))
+        shown = shown_name(" ".join(here[:MOST_MISSING]))
         click.echo(
             f"cas: the copy has no ignored files. To link some, name them: cas config set try.links '{shown}'", err=True
         )

@@ -80,7 +80,7 @@ def watch(*, agent: str, conversation: str, quiet_for: int) -> None:
 
 
 def _tell_of_limit(folders: int) -> None:
-    from cli.render.status import counted
+    from objstore import counted
 
     said = f"{counted(folders, 'folder')} can't be watched: the system limit is reached (fs.inotify.max_user_watches)"
     click.echo(

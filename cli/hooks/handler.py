@@ -125,8 +125,7 @@ def client_of(name: str) -> Client:
 def handle(client: Client, event: Event, say: Callable[[Payload | None], object]) -> None:
     """Record what the event reports, then call `say`, once, with what to print (None: nothing).
 
-    Folders without a workspace are ignored. The event's own workspace stays open, because the process ends next:
-    closing it would make SQLite tidy up the index each time. Raises what the store raises.
+    Folders without a workspace are ignored. Raises what the store raises.
     """
     roots = [] if event.moment is EventKind.OTHER or not event.conversation else _roots(event)
     if roots:
@@ -158,16 +157,15 @@ def _handle(client: Client, event: Event, roots: list[str], say: Callable[[Paylo
         return
     with Workspace.open(roots[0]) as workspace:
         calls = workspace.hooks
-        _record_elsewhere(_roots_visited_by_tools(calls, event), event, recorded_in)
+        _record_elsewhere(_roots_visited_by_tools(workspace, event), event, recorded_in)
         if event.moment in {EventKind.START, EventKind.PROMPT}:
             workspace.lost_histories()  # noted before anything is recorded, while it is known how much is missing
         _record(calls, event)
         # A subagent would keep the text to itself: its session gets it, at the latest when the subagent reports back.
         takes_context = not event.agent and client.reply(event, "") is not None
-        messages = workspace.messages
-        rejected = messages.rejected(event.conversation, _MAX_REPORTED) if takes_context else None
-        comments = messages.comments(event.conversation, _MAX_REPORTED) if takes_context else None
-        collisions = messages.collisions(event.conversation) if takes_context else []
+        rejected = workspace.messages.rejected(event.conversation, _MAX_REPORTED) if takes_context else None
+        comments = workspace.messages.comments(event.conversation, _MAX_REPORTED) if takes_context else None
+        collisions = workspace.messages.collisions(event.conversation) if takes_context else []
         message = [_rejections(rejected)] if rejected else []
         message += [_comments(comments)] if comments else []
         message += [_collisions(collisions)] if collisions else []
@@ -177,12 +175,13 @@ def _handle(client: Client, event: Event, roots: list[str], say: Callable[[Paylo
         if event.moment is EventKind.IDLE and workspace.has_remotes:
             _push_in_background(workspace)
         if rejected:
-            messages.mark_reported(event.conversation, rejected)
+            workspace.messages.mark_reported(event.conversation, rejected)
         if collisions:
-            messages.mark_collisions_reported(event.conversation, collisions)
+            workspace.messages.mark_collisions_reported(event.conversation, collisions)
         if comments:
             workspace.comments.mark_sent(
-                [view.number for view in comments.comments], messages.conversations_of(event.conversation)[0]
+                [view.number for view in comments.comments],
+                workspace.messages.conversations_of(event.conversation)[0],
             )
 
 
@@ -300,15 +299,22 @@ def _may_end_call_begun_elsewhere(event: Event) -> bool:
     return event.moment not in {EventKind.BEFORE, EventKind.OTHER}
 
 
-def _roots_visited_by_tools(calls: "HookSessions", event: Event) -> list[str]:
-    """Return other workspaces in which tools of the conversation began, if the event is about no particular tool."""
+def _roots_visited_by_tools(workspace: "Workspace", event: Event) -> list[str]:
+    """Return other workspaces in which tools of the conversation began and that the event concerns, too.
+
+    An event about no particular tool concerns all. A tool that may change any file may change those inside the agent's
+    own workspace.
+    """
     from objstore import CasError, find_root
 
+    if event.moment is EventKind.OTHER or (event.tool and event.touched is not None):
+        return []
+    inside = os.path.join(os.path.realpath(workspace.root), "")  # noqa: PTH118 - as above
     found: list[str] = []
-    if not event.tool and _may_end_call_begun_elsewhere(event):
-        for root in calls.other_workspaces(event.conversation):
-            with suppress(CasError, ValueError):
-                found += [root] if find_root(root) == root else []
+    for root in workspace.hooks.other_workspaces(event.conversation):
+        with suppress(CasError, ValueError):
+            is_concerned = not event.tool or os.path.realpath(root).startswith(inside)
+            found += [root] if is_concerned and find_root(root) == root else []
     return found
 
 
@@ -330,7 +336,7 @@ def _record_elsewhere(roots: list[str], event: Event, recorded_in: set[str]) -> 
                 calls = workspace.hooks
                 # The end of a call that names files is reported where the call is open, and nowhere else.
                 if calls.is_open(_call(calls, event)) if event.touched else calls.knows(event.conversation):
-                    waiting += _roots_visited_by_tools(calls, event)
+                    waiting += _roots_visited_by_tools(workspace, event)
                     _record(calls, event)
         except Exception as error:  # noqa: BLE001 - the agent's own workspace must get the event all the same
             log_fault(root, [event.name], error)

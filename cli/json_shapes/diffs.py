@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from cli.app.invocation import Invocation
-from cli.render.comments import comments_by_change, comments_by_unit
+from cli.render.comments import comments_by_change, comments_by_unit, waiting_by_change, waiting_on
 from cli.render.edits import concerns, edit_diff, states_diff
 from cli.render.external_prompt import external_diff
 from cli.render.net_diff import net_diff
@@ -22,6 +22,7 @@ from objstore import (
     net_file_shape,
     path_shape,
     text_of,
+    waiting_comment_shape,
 )
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ def shown_edit_shape(
     shape["comments"] = [
         comment_shape(workspace.root, comment) for unit in sorted(by_unit) for comment in by_unit[unit]
     ]
+    waiting = {each.number: each for each in waiting_on(units, workspace.awaited_comments())}
+    shape["awaited_comments"] = [waiting_comment_shape(each) for each in waiting.values()]
     try:
         shape["diff"] = None if view.expired else text_of(edit_diff(view, workspace, EXACT, units))
     except UNREADABLE as error:  # the hashes may be known even if the bytes are lost
@@ -71,11 +74,11 @@ def net_diff_shape(
     `seen`: keys of changes that were seen. `awaited`: as of Workspace.
     """
     shape = net_file_shape(workspace.root, file, seen, comments_by_change(workspace, file))
-    changes = shape["changes"]
-    if isinstance(changes, list):
-        for made, change in zip(changes, file.changes, strict=True):
-            if isinstance(made, dict):
-                made["awaited"] = awaited_shape(awaited, change.units)
+    changes, waiting = shape["changes"], waiting_by_change(file, workspace.awaited_comments())
+    for at, (made, change) in enumerate(zip(changes if isinstance(changes, list) else (), file.changes, strict=True)):
+        if isinstance(made, dict):
+            made["awaited"] = awaited_shape(awaited, change.units)
+            made["awaited_comments"] = [waiting_comment_shape(each) for each in waiting.get(at, ())]
     diff = net_diff([file], EXACT, Invocation.current().program, seen=seen, awaited=awaited)
     return {**shape, "diff": text_of(diff)}
 

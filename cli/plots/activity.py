@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from cli.plots.plot import STATUSES, Plot, binned, day_and_minute
 from cli.plots.svg import BOTTOM, LEFT, RIGHT, TOP, bars, drawing, legend, level_lines, path, ticks, x_labels
-from cli.render.status import counted
+from objstore import counted
 
 if TYPE_CHECKING:
     from objstore import TurnLines, Workspace

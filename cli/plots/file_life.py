@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from cli.plots.plot import STATUSES, Plot, binned, day_and_minute
 from cli.plots.svg import LEFT, RIGHT, TOP, drawing, level_lines, path, text, ticks, x_labels
-from cli.render.status import counted, size_text
+from cli.render.status import size_text
 from cli.screen.terminal import end_of, shown_name
-from objstore import UNREADABLE, EditFilter, NoSuchName, Operation, value
+from objstore import UNREADABLE, EditFilter, NoSuchName, Operation, counted, value
 
 if TYPE_CHECKING:
     from objstore import EditView, FileState, Workspace

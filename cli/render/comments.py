@@ -7,7 +7,7 @@ from cli.render.edits import moment
 from cli.render.prompts import first_line
 from cli.render.turns import session_name
 from cli.screen.terminal import Screen, beginning_of, shown_name, visible
-from objstore import NoSuchName, PathError, Seq, Unit, few
+from objstore import NoSuchName, PathError, Seq, Unit, counted, few
 
 if TYPE_CHECKING:
     from objstore import CommentView, NetChange, NetFile, WaitingComment, WaitingMessage, Workspace
@@ -23,6 +23,7 @@ __all__ = [
     "sending_text",
     "session_with_prompt",
     "waiting_by_change",
+    "waiting_on",
     "waiting_text",
 ]
 
@@ -72,7 +73,7 @@ def waiting_by_change(file: "NetFile", awaited: Awaited) -> dict[int, list["Wait
     found: dict[int, list[WaitingComment]] = {}
     places = [(len(file.changes), (*file.cancelled, *file.kept_on))]
     places += [(at, change.units) for at, change in enumerate(file.changes)]
-    last = {each.number: (at, each) for at, units in places for each in _waiting(units, awaited)}
+    last = {each.number: (at, each) for at, units in places for each in waiting_on(units, awaited)}
     for at, each in last.values():
         found.setdefault(at, []).append(each)
     return found
@@ -84,7 +85,7 @@ def remarks_by_unit(
     """Return the lines of all comments to show next to units, as of `comments_by_unit`."""
     by_unit = comments_by_unit(workspace, units)
     found = {unit: [*comments_text(views, screen)] for unit, views in by_unit.items()}
-    last = {each.number: (unit, each) for unit in sorted(units) for each in _waiting([unit], awaited)}
+    last = {each.number: (unit, each) for unit in sorted(units) for each in waiting_on([unit], awaited)}
     for unit, each in last.values():
         found.setdefault(unit, []).extend(waiting_text(each, screen))
     return found
@@ -104,7 +105,7 @@ def remarks_by_change(
 def sending_text(workspace: "Workspace", waiting: "Iterable[WaitingMessage]", *, is_held: bool) -> Iterator[str]:
     """Yield a sentence for each session about what it is yet to be sent. `is_held`: only `cas send` sends it."""
     for message in waiting:
-        said = [f"{number} {noun}{'s' * (number > 1)}" for number, noun in _counts(message) if number]
+        said = [counted(number, noun) for number, noun in _counts(message) if number]
         what, many = " and ".join(said), message.rejections + message.comments > 1
         to = session_with_prompt(workspace, message.session) if message.session else "the agent that works next"
         if message.session and not message.has_hooks:
@@ -133,7 +134,7 @@ def _counts(message: "WaitingMessage") -> Iterator[tuple[int, str]]:
 def comment_place(view: "CommentView") -> str:
     """Return where a comment is, as `PATH:FIRST-LAST`; if its lines are gone, where they were."""
     if view.more_files:
-        return f"{shown_name(view.path)} and {view.more_files} more file{'s' * (view.more_files > 1)}"
+        return f"{shown_name(view.path)} and {counted(view.more_files, 'more file')}"
     first, last = view.lines
     lines = "" if not first else f":{first}" if first == last else f":{first}-{last}"
     return f"{shown_name(view.path)}{lines}{'' if view.is_there else ' (its lines are gone)'}"
@@ -166,7 +167,8 @@ def waiting_text(each: "WaitingComment", screen: Screen) -> Iterator[bytes]:
     yield from _said(each.text, "    ", screen)
 
 
-def _waiting(units: Iterable[Unit], awaited: Awaited) -> Iterator["WaitingComment"]:
+def waiting_on(units: Iterable[Unit], awaited: Awaited) -> Iterator["WaitingComment"]:
+    """Yield the comments that wait for the store with the files on each of some units; one on several more often."""
     for unit in units if awaited else ():
         yield from awaited.get(unit, ())
 

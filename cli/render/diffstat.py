@@ -4,9 +4,8 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from cli.render.status import counted
 from cli.screen.terminal import Screen, end_of, padded, shown_name, shown_width
-from objstore import Operation, value
+from objstore import Operation, counted, value
 
 if TYPE_CHECKING:
     from objstore import BlobId, EditView, FileSummary, Hunk, Unit

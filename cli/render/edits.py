@@ -7,7 +7,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from cli.screen.diffs import CONTEXT, diff_name, diff_text, hunk_body, hunk_head, shown_syntax
+from cli.screen.diffs import CONTEXT, diff_name, diff_text, hunk_text, shown_syntax
 from cli.screen.terminal import Screen, shown_name, visible, width_of_terminal
 from objstore import (
     Operation,
@@ -15,6 +15,7 @@ from objstore import (
     Status,
     Unit,
     blob_id,
+    counted,
     date_of,
     few,
     is_either_binary,
@@ -98,7 +99,7 @@ def edit_header(
     are in the files; `awaited`: as of Workspace.
     """
     edit = view.edit
-    elsewhere = awaited_words(awaited, [Unit(view.seq, hunk) for hunk in view.telling])
+    elsewhere = awaited_words(awaited, view.telling_units)
     name = shown_move(edit.source, edit.path)
     title = f"edit {edit.seq}  {edit.operation.value}  {name}  {line_counts(edit)}"
     yield screen.line(
@@ -197,16 +198,13 @@ def edit_diff(
     for piece, later in zip(pieces, [*pieces[1:], None], strict=True):
         hunks = [hunk for _, hunk in piece]
         following = len(old) if later is None else later[0][1].old_start
-        lead = min(CONTEXT, hunks[0].old_start - shown)
-        trail = min(CONTEXT, following - hunks[-1].old_end)
-        if not trail and later is not None and piece[-1][0]:
-            trail = 1  # the unwanted hunk begins at the last line, and changes only its newline
-        shown = hunks[-1].old_end
+        if later is not None and piece[-1][0]:  # an unwanted hunk right below changes only the last line's newline
+            following = max(following, hunks[-1].old_end + 1)
+        above, shown = shown, hunks[-1].old_end
         if piece[0][0] in wanted:
-            shown += trail
+            shown = min(shown + CONTEXT, following)
             label = ", ".join(_label(view, number, screen) for number, _ in piece)
-            yield hunk_head(old, new, hunks, lead, trail, label, screen)
-            yield from hunk_body(old, new, hunks, lead, trail, screen, syntax)
+            yield from hunk_text(old, new, hunks, (above, following), label, screen, syntax)
             for number, _ in piece:
                 yield from remarks.get(Unit(view.seq, number), ())
 
@@ -255,8 +253,7 @@ def _shown_expiration(expired: "Expiration") -> str:
 
 
 def _shown_size(workspace: "Workspace", state: "FileState") -> str:
-    size = workspace.history.size(state.blob)
-    return f"{size} byte{'' if size == 1 else 's'}"
+    return counted(workspace.history.size(state.blob), "byte")
 
 
 def status_word(view: "EditView") -> str:

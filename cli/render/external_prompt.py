@@ -1,10 +1,10 @@
-"""Ask what to do about changes from outside that block a decision, and whether to break names, and decide accordingly.
+"""Ask before a decision about changes from outside that block it, what goes along, and names that it breaks.
 
-Without a terminal, the refusal shows how the changes begin, and what breaks is said after the decision.
+Without a terminal, the refusal shows how the changes begin; what goes along and what breaks is said after the decision.
 """
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, NoReturn, Protocol
@@ -24,12 +24,14 @@ from objstore import (
     beginning,
     broken_words,
     placeholder,
+    question_words,
+    step_question,
 )
 
 if TYPE_CHECKING:
-    from objstore import DecisionOutcome, ExternalChange, Workspace
+    from objstore import DecisionOutcome, ExternalChange, Status, Unit, Workspace
 
-__all__ = ["external_diff", "external_sides", "refuse", "settled", "settled_in_dialogue"]
+__all__ = ["asked_words", "external_diff", "external_sides", "refuse", "settled", "settled_in_dialogue"]
 
 _LINES_SHOWN: Final = 20
 """Lines of the diffs of all changes from outside that a refusal shows."""
@@ -42,11 +44,18 @@ class Decide(Protocol):
     """A decision that waits for answers."""
 
     def __call__(
-        self, *, on_external: OnExternal, expected: tuple["ExternalChange", ...], stops_at_broken: bool
+        self,
+        *,
+        on_external: OnExternal,
+        expected: tuple["ExternalChange", ...],
+        shown: "Mapping[Unit, Status]",
+        stops_at_unshown: bool,
+        stops_at_broken: bool,
     ) -> "DecisionOutcome":
         """Take it, given what to do about changes from outside, and which of them the person was shown.
 
-        `stops_at_broken`: if it breaks names, only return what it would do.
+        `shown`: the hunks that the person knows it is on, by status. `stops_at_unshown`, `stops_at_broken`: if it takes
+        others along, or breaks names, only return what it would do.
         """
 
 
@@ -54,43 +63,80 @@ def settled(
     decide: Decide,
     on_external: OnExternal | None = None,
     *,
+    shown: "Mapping[Unit, Status]",
     about_external: "Callable[[tuple[ExternalChange, ...]], OnExternal] | None",
-    about_names: "Callable[[Decided], bool] | None",
+    goes_ahead: "Callable[[Decided, Mapping[Unit, Status]], bool] | None",
 ) -> "DecisionOutcome | None":
-    """Take a decision and return its outcome; ask what to do about changes from outside, and whether to break names.
+    """Take a decision and return its outcome; ask about changes from outside, what it takes along, and what it breaks.
 
-    `on_external` is the answer given in advance (None: none). `about_external` asks for it, `about_names` whether to go
-    ahead (None: that is not asked). The outcome is ExternalChanges if the answer is to abort, or if no one is asked;
-    None if the decision is left because of names. One that stopped at what was not shown is returned as it is.
+    `on_external` is the answer given in advance (None: none), and `about_external` asks for it. `goes_ahead` asks if a
+    decision takes along more than is `shown`, or breaks names, given what it would do and all that was shown by then
+    (None: that is not asked). The outcome is ExternalChanges if the answer is to abort, or if no one is asked; None if
+    the decision is left.
     """
-    asks_about_names = about_names is not None
-    chosen = partial(decide, on_external=on_external or OnExternal.ABORT, expected=())
-    outcome = chosen(stops_at_broken=asks_about_names)
+    known = dict(shown)
+    stops = goes_ahead is not None
+    chosen = partial(
+        decide,
+        on_external=on_external or OnExternal.ABORT,
+        expected=(),
+        stops_at_unshown=stops,
+        stops_at_broken=stops,
+    )
+    outcome = chosen(shown=known)
     if on_external is None and about_external is not None and isinstance(outcome, ExternalChanges):
         answer = about_external(outcome.changes)
         if answer is OnExternal.ABORT:
             return outcome
-        chosen = partial(decide, on_external=answer, expected=outcome.changes)
-        outcome = chosen(stops_at_broken=asks_about_names)
-    if about_names is not None and isinstance(outcome, Decided) and not (outcome.number or outcome.unshown):
-        return chosen(stops_at_broken=False) if about_names(outcome) else None
+        chosen = partial(chosen, on_external=answer, expected=outcome.changes)
+        outcome = chosen(shown=known)
+    while goes_ahead is not None and isinstance(outcome, Decided) and not outcome.number:
+        known |= dict(outcome.unshown)
+        if not goes_ahead(outcome, known):
+            return None
+        if not outcome.unshown:
+            chosen = partial(chosen, stops_at_broken=False)
+        outcome = chosen(shown=known)
     return outcome
 
 
+def asked_words(
+    workspace: "Workspace", planned: Decided, known: "Mapping[Unit, Status]", named: "Collection[Unit]"
+) -> list[str]:
+    """Return what to ask before a decision that takes more along than was shown, or breaks names, in sentences.
+
+    `known`: all that it is on, by status; `named`: what the person decides on.
+    """
+    edit = workspace.history.edit
+    if not planned.unshown:
+        return [visible(said) for said in broken_words(planned, edit)]
+    if planned.act is not None:
+        return [visible(step_question(planned, edit, shown_name))]
+    along = {unit: status for unit, status in known.items() if unit not in named}
+    return [question_words(planned.action, known, along, edit)]
+
+
 def settled_in_dialogue(
-    workspace: "Workspace", decide: Decide, on_external: OnExternal | None, *, asks_about_names: bool
+    workspace: "Workspace",
+    decide: Decide,
+    on_external: OnExternal | None,
+    *,
+    asks: bool,
+    shown: "Mapping[Unit, Status]",
+    named: "Collection[Unit]" = (),
 ) -> "DecisionOutcome":
     """Take a decision and return its outcome; on a terminal, ask as `settled`. Raises Abort if it should not be taken.
 
-    Standard output may be read by a program: the dialogue with the person is on stderr.
+    `asks`: whether to ask about what goes along and breaks; `named`: as of `asked_words`. Standard output may be read
+    by a program: the dialogue with the person is on stderr.
     """
     outcome: DecisionOutcome | None
     if not can_ask():
-        outcome = settled(decide, on_external, about_external=None, about_names=None)
+        outcome = settled(decide, on_external, shown=shown, about_external=None, goes_ahead=None)
     else:
         about_external = partial(_asked_about_external, workspace)
-        about_names = _asked_about_names if asks_about_names else None
-        outcome = settled(decide, on_external, about_external=about_external, about_names=about_names)
+        goes_ahead = partial(_goes_ahead, workspace, named) if asks else None
+        outcome = settled(decide, on_external, shown=shown, about_external=about_external, goes_ahead=goes_ahead)
     if outcome is None:
         raise click.Abort
     return outcome
@@ -145,9 +191,11 @@ def external_sides(workspace: "Workspace", change: "ExternalChange") -> tuple[by
         return recorded, None
 
 
-def _asked_about_names(outcome: Decided) -> bool:
-    for said in broken_words(outcome):
-        click.echo(visible(said), err=True)
+def _goes_ahead(
+    workspace: "Workspace", named: "Collection[Unit]", planned: Decided, known: "Mapping[Unit, Status]"
+) -> bool:
+    for said in asked_words(workspace, planned, known, named):
+        click.echo(said, err=True)
     return click.confirm("Go ahead?", err=True)
 
 

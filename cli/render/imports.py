@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cli.render.status import counted
 from cli.screen.terminal import shown_name
+from objstore import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cli.render.edits import STATUS_COLOR, awaited_words
-from cli.screen.diffs import CONTEXT, diff_name, extended_header, hunk_body, hunk_head, shown_syntax
+from cli.screen.diffs import CONTEXT, diff_name, extended_header, hunk_text, shown_syntax
 from cli.screen.quoting import typed
 from cli.screen.terminal import Screen, shown_name
 from objstore import Status, change_words, few, file_remarks, split_lines, touching_hunks
@@ -111,13 +111,11 @@ def _file_diff(
         # No line is shown twice as context, and none that another change takes out.
         above = max(shown, ordered[first - 1].old_end if first else 0)
         below = ordered[last + 1].old_start if last + 1 < len(ordered) else len(old)
-        lead, trail = min(CONTEXT, hunks[0].old_start - above), min(CONTEXT, below - hunks[-1].old_end)
         labels = dict.fromkeys(_label(file, file.changes[at], screen, seen, awaited) for at, _ in group)
-        yield hunk_head(old, new, hunks, lead, trail, ", ".join(labels), screen)
-        yield from hunk_body(old, new, hunks, lead, trail, screen, syntax)
+        yield from hunk_text(old, new, hunks, (above, below), ", ".join(labels), screen, syntax)
         for at, _ in group:
             yield from comments.get(at, ())
-        shown = hunks[-1].old_end + trail
+        shown = min(hunks[-1].old_end + CONTEXT, below)
 
 
 def _marks(change: "NetChange", seen: Collection[bytes], awaited: Awaited) -> str:

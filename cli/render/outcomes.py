@@ -1,6 +1,6 @@
 """Outcomes of decisions, made, previewed or refused, as lines for a terminal, with the commands that help."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from cli.app.invocation import Invocation
@@ -13,6 +13,7 @@ from objstore import (
     OnExternal,
     beginning,
     distinct_conflicts,
+    edits_and_hunks,
     effect_words,
     few,
     is_either_binary,
@@ -22,7 +23,7 @@ from objstore import (
 )
 
 if TYPE_CHECKING:
-    from objstore import Conflict, Conflicted, Decided, EditView, ExternalChange, FileEffect, Seq, Unit
+    from objstore import Conflict, Conflicted, Decided, EditView, ExternalChange, FileEffect, Unit
 
 __all__ = [
     "BYTES_SHOWN",
@@ -74,7 +75,7 @@ def decided_text(
         yield screen.line(visible(sentence))
     if outcome.taken_out:
         units = [unit for unit, _ in outcome.taken_out]
-        it = "it" if shown_units(units).count(" ") == 1 else "them"
+        it = "it" if shown_units(units, edit).count(" ") == 1 else "them"
         yield screen.line(f"To reject {it}:  {Invocation.current().program} reject {_unit_words(units, edit)}")
     for sentence in words.files:
         yield screen.line(sentence)
@@ -215,7 +216,7 @@ def _in_the_way(outcome: "Conflicted", edit: Callable[[int], "EditView"]) -> tup
     """
     outside = set(outcome.outside)
     dead = _unit_words(outcome.accept_first, edit)
-    live = _unit_words((unit for unit in outcome.reject_first if unit.seq not in outside), edit)
+    live = _unit_words([unit for unit in outcome.reject_first if unit.seq not in outside], edit)
     return dead, live, any(unit.seq in outside for unit in outcome.reject_first)
 
 
@@ -259,21 +260,12 @@ def _words(selection: UnitSelection) -> str:
     return " ".join(map(typed, words))
 
 
-def _unit_words(units: Iterable["Unit"], edit: Callable[["Seq"], "EditView"]) -> str:
-    by_edit: dict[Seq, list[int]] = {}
-    for unit in units:
-        by_edit.setdefault(unit.seq, []).append(unit.hunk)
-    words = []
-    for seq, hunks in by_edit.items():
-        view = edit(seq)
-        if view.expired is not None:
-            continue  # it keeps its status
-        # An edit of which all hunks are named is named as a whole.
-        if 0 in hunks or (not view.whole and len(hunks) == len(view.units) - 1):
-            words.append(str(seq))
-        else:
-            words += [f"{seq}:{hunk}" for hunk in hunks]
-    return " ".join(words)
+def _unit_words(units: Collection["Unit"], edit: Callable[[int], "EditView"]) -> str:
+    """Return the names of units as they are typed, without those that have expired: these keep their statuses."""
+    views: dict[int, EditView] = {seq: edit(seq) for seq in {unit.seq for unit in units}}
+    kept = (unit for unit in units if views[unit.seq].expired is None)
+    whole, parts = edits_and_hunks(kept, views.__getitem__)
+    return " ".join([*map(str, whole), *parts])
 
 
 def _quoted_both(conflict: "Conflict", screen: Screen) -> Iterator[bytes]:

@@ -15,7 +15,7 @@ from cli.render.edits import (
     status_word,
 )
 from cli.screen.terminal import Screen, end_of, shown_name, shown_width, width_of_terminal
-from objstore import AmbiguousName, NoSuchName, Origin, Unit
+from objstore import AmbiguousName, NoSuchName, Origin
 
 if TYPE_CHECKING:
     from objstore import EditView, GitEvent, Workspace
@@ -71,7 +71,7 @@ class Rows:
         name, last = self._fitted(view, len(ahead) + 9 + len(behind))
         status = self._screen.paint(f"{status_word(view):9}", STATUS_COLOR[view.status])
         yield self._screen.line(f"{ahead}{status}{behind}{name}{last}")
-        for words in awaited_words(self._awaited, [Unit(view.seq, hunk) for hunk in view.telling]):
+        for words in awaited_words(self._awaited, view.telling_units):
             yield self._screen.line(f"{'':7}{words}")
         if view.reason:
             yield self._screen.line(f"{'':7}reason: {shown_name(view.reason)}")

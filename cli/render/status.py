@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from cli.render.prompts import quoted_prompt
 from cli.screen.terminal import Screen, end_of, padded, shown_name, shown_width, width_of_terminal
-from objstore import few, shown_edits, store_folder_bytes
+from objstore import counted, few, shown_edits, store_folder_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -36,7 +36,6 @@ __all__ = [
     "caution_line",
     "commit_words",
     "conversation_name",
-    "counted",
     "running_line",
     "shown_markers",
     "size_text",
@@ -115,10 +114,11 @@ def status_text(
     title = "policies changed, but not by `cas config` (set them with it, and they apply):"
     yield from _section(title, len(report.policies), report.policies, screen)
     yield from _section("can't be read:", len(report.unreadable), map(shown_name, report.unreadable), screen)
+    size = store_folder_bytes(report.root)
+    folder = "the size of the folder .cas can't be read" if size is None else f"the folder .cas {size_text(size)}"
     yield screen.line()
     yield screen.line(
-        f"store: {size_text(report.store_bytes)} in {counted(report.blobs, 'blob')}, "
-        f"the folder .cas {size_text(store_folder_bytes(report.root))}{_reclaimable(report)}"
+        f"store: {size_text(report.store_bytes)} in {counted(report.blobs, 'blob')}, {folder}{_reclaimable(report)}"
     )
     yield from map(screen.line, _secrets(report))
     yield from map(screen.line, _twins(report))
@@ -370,11 +370,6 @@ def turn_heading(turn: PendingTurn | None, conversation: str, screen: Screen, *,
 
 def _counts(group: PendingGroup) -> str:
     return f"+{group.added} -{group.removed}"
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def size_text(count: int) -> str:

@@ -72,7 +72,7 @@ class ChangeQueue:
     """
 
     def __init__(self, select: "Callable[[Collection[str]], list[NetFile]]", *, is_each: bool = False) -> None:
-        """Take the function that returns the files to review, of all paths or at some.
+        """Take the function that returns the files to review, of all paths or at some. `first` calls it first.
 
         `is_each`: stop at each hunk of a change instead of at the change.
         """
@@ -85,7 +85,6 @@ class ChangeQueue:
         self._place: tuple[str, DocumentId] | None = None  # of the current file
         self._current: tuple[Unit, ...] = ()  # key of the current stop
         self._passed: frozenset[Unit] = frozenset()  # of the current file: the hunks of its stops up to the current one
-        self._reload()
 
     def position(self) -> tuple[int, int]:
         """Return the current file's position, from 1, and the number of files."""
@@ -143,19 +142,12 @@ class ChangeQueue:
 
     def go(self, units: Collection[Unit]) -> Stop | None:
         """Go to the first stop that is made of any of the units, and return it (None: there is none)."""
-        wanted = set(units)
-        for at in (*range(self._at, len(self._files)), *range(self._at)):
-            if at == self._at or not wanted.isdisjoint(_units(self._files[at])):
-                self._refresh(at)
-                for stop in self._shown_stops(at):
-                    if not wanted.isdisjoint(stop.key):
-                        return self._entered(at, stop)
-        return None
+        return self._go(units, is_fresh=False)
 
     def go_after_undo(self, units: Collection[Unit]) -> Stop | None:
         """Go as `go` does, after a decision was undone: it may have been on any file."""
         self._reload()
-        return self.go(units)
+        return self._go(units, is_fresh=True)
 
     def single_out(self, stop: Stop | None) -> None:
         """Stop at each hunk of the changes of a stop (None: at changes as a whole again)."""
@@ -207,6 +199,17 @@ class ChangeQueue:
         self._at, self._place = at, _place(stop.file)
         self._current, self._passed = stop.key, frozenset(passed)
         return stop
+
+    def _go(self, units: Collection[Unit], *, is_fresh: bool) -> Stop | None:
+        wanted = set(units)
+        for at in (*range(self._at, len(self._files)), *range(self._at)):
+            if at == self._at or not wanted.isdisjoint(_units(self._files[at])):
+                if not is_fresh:
+                    self._refresh(at)
+                for stop in self._shown_stops(at):
+                    if not wanted.isdisjoint(stop.key):
+                        return self._entered(at, stop)
+        return None
 
     def _next(self, *, is_fresh: bool) -> Stop | None:
         misses = 0

@@ -9,10 +9,10 @@ from cli.app.invocation import Invocation
 from cli.render.comments import remarks_by_change
 from cli.render.edits import edit_diff, shown_move
 from cli.render.net_diff import net_diff
-from cli.render.status import conversation_name, counted, turn_heading
+from cli.render.status import conversation_name, turn_heading
 from cli.render.zoom import zoom
 from cli.screen.terminal import EXACT, Screen
-from objstore import shown_edits
+from objstore import counted, shown_edits
 
 if TYPE_CHECKING:
     from cli.review_ui.change_queue import Stop

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from click import ClickException
@@ -13,7 +14,6 @@ from cli.app.error_hints import message_of, message_with_advice
 from cli.app.invocation import Invocation, reviewer
 from cli.render.comments import sending_text
 from cli.render.outcomes import conflict_text, decided_text, shown_units
-from cli.render.status import counted
 from cli.render.zoom import Screenful, screenful
 from cli.review_ui.hunk_place import located_hunk
 from cli.review_ui.split_hunk import Part, parts
@@ -32,17 +32,16 @@ from objstore import (
     Status,
     Unit,
     blob_id,
-    broken_words,
+    counted,
     counted_edits,
     ending_on_signals,
-    question_words,
     value,
 )
 
 if TYPE_CHECKING:
-    from objstore import BlobId, DecisionOutcome, EditView, ExternalChange, Hunk, Workspace
+    from objstore import BlobId, DecisionOutcome, ExternalChange, Hunk, Workspace
 
-__all__ = ["ReviewDialogue", "Step", "failure", "real_units"]
+__all__ = ["ReviewDialogue", "Step", "failure"]
 
 
 ROWS_AT_ONCE: Final = 400
@@ -75,46 +74,42 @@ class ReviewDialogue:
 
     # ---- deciding
 
-    def _resolved(self, action: Action, shown: Mapping[Unit, Status], *, reason: str = "") -> "DecisionOutcome | None":
+    def _resolved(
+        self, action: Action, units: Mapping[Unit, Status], *, is_listed: bool = True, reason: str = ""
+    ) -> "DecisionOutcome | None":
         """Decide on hunks, each given with the status that it was shown with, and on what goes along if wanted.
 
+        `is_listed`: whether a question has listed those that are accepted; if not, one asks before they are taken back.
         Returns None if nothing was decided: why was shown.
         """
-        decide = partial(self._agreed, action, reason=reason)
-        outcome = decide([*shown], shown)
+        shown = dict(units)
+        if action is Action.REJECT and not is_listed:
+            shown = {unit: status for unit, status in units.items() if status is not Status.ACCEPTED}
+        decide = partial(self._outcome, action, reason=reason)
+        outcome = decide([*units], shown)
         if not isinstance(outcome, Conflicted):
             return outcome
         also = self._statuses(outcome.recorded_to_reject)
         self._write(conflict_text(outcome, [], self._screen))
         if action is not Action.REJECT:
             return None
-        listed = f" ({_listed(also)})" if also else ""
+        listed = f" ({self._listed(also)})" if also else ""
         keep = ", keep the file with the lines of others [k]" if outcome.can_keep_lines else ""
         self._ask(f"Reject what depends on it too{listed} [y]{keep}, or leave it [any other key]")
         key = self._key()
         keeps_lines = outcome.can_keep_lines and key == "k"
         if key != "y" and not keeps_lines:
             return None
-        units = [unit for unit in shown if unit not in also]
         further = {"cascade": not keeps_lines, "keeps_lines": keeps_lines}
-        return decide(units, {**also, **shown}, refused=outcome, **further)
+        return decide([unit for unit in units if unit not in also], {**also, **shown}, refused=outcome, **further)
 
-    def _agreed(
-        self,
-        action: Action,
-        units: Sequence[Unit],
-        shown: Mapping[Unit, Status],
-        **options: Any,  # noqa: ANN401 - as of `_outcome`
-    ) -> "DecisionOutcome | None":
-        """Take a decision as `_outcome`; ask first if it takes along what was not shown, such as formatting."""
-        known = dict(shown)
-        while isinstance(outcome := self._outcome(action, units, known, **options), Decided) and outcome.unshown:
-            known |= dict(outcome.unshown)
-            self._say(question_words(action, known, [unit for unit in known if unit not in shown]))
-            self._ask(f"{action.value.capitalize()} all of it [y], or leave it [any other key]")
-            if self._key() != "y":
-                return None
-        return outcome
+    def _listed(self, units: Mapping[Unit, Status]) -> str:
+        """Return the names of hunks that go along, and how many of their edits are accepted already."""
+        accepted = [unit for unit, status in units.items() if status is Status.ACCEPTED]
+        return self._in_words(units) + (f"; {counted_edits(units, accepted)}" if accepted else "")
+
+    def _in_words(self, units: Iterable[Unit]) -> str:
+        return shown_units(units, self._workspace.history.edit)
 
     def _statuses(self, units: Iterable[Unit]) -> dict[Unit, Status]:
         return self._workspace.history.statuses(units)
@@ -128,11 +123,9 @@ class ReviewDialogue:
     ) -> "DecisionOutcome | None":
         """Take a decision, after the check of the settings if there is one; return None if it was left."""
         check = self._workspace.trials.check()
-        decide = partial(
-            self._workspace.decide, action, units, who=reviewer(), shown=shown, stops_at_unshown=True, **options
-        )
+        decide = partial(self._workspace.decide, action, units, who=reviewer(), **options)
         if check is None:
-            return self._carried_out(decide)
+            return self._carried_out(decide, units, shown)
         says = f"Checking with `{visible(check.command)}`; Ctrl-C stops it ..."
 
         def checked(**answers: Any) -> "DecisionOutcome":  # noqa: ANN401 - as of `Decide`
@@ -140,29 +133,39 @@ class ReviewDialogue:
                 return decide(check=check, copied=lambda _: self._say(says), **answers)
 
         try:
-            return self._carried_out(checked)
+            return self._carried_out(checked, units, shown)
         except CheckFailed as error:
             for said in (*error.lines, str(error)):
                 self._say(visible(said))
             return None
 
-    def _carried_out(self, decide: "Callable[..., DecisionOutcome]") -> "DecisionOutcome | None":
-        """Take a decision, after asking about changes from outside and names that it breaks, if there are any.
+    def _carried_out(
+        self,
+        decide: "Callable[..., DecisionOutcome]",
+        units: Sequence[Unit] = (),
+        shown: Mapping[Unit, Status] = MappingProxyType({}),
+    ) -> "DecisionOutcome | None":
+        """Take a decision, after asking about changes from outside, what goes along, and names that it breaks.
 
-        Returns None if it was left, because of names.
+        `units`: what it is on, of which `shown` was on the screen. Returns None if it was left.
         """
-        from cli.render.external_prompt import settled
+        from cli.render.external_prompt import asked_words, settled
 
-        def shown(**answers: Any) -> "DecisionOutcome":  # noqa: ANN401 - as of `Decide`
+        def made(**answers: Any) -> "DecisionOutcome":  # noqa: ANN401 - as of `Decide`
             with showing_progress(self._workspace, DECIDING):
                 return decide(**answers)
 
-        return settled(shown, about_external=self._asked_about, about_names=self._asked_about_names)
+        def goes_ahead(planned: Decided, known: Mapping[Unit, Status]) -> bool:
+            for said in asked_words(self._workspace, planned, known, {*shown, *units}):
+                self._say(said)
+            return self._is_wanted(planned.action if planned.unshown else None)
 
-    def _asked_about_names(self, outcome: Decided) -> bool:
-        for said in broken_words(outcome):
-            self._say(visible(said))
-        self._ask("Go ahead [y], or leave it [any other key]")
+        return settled(made, shown=shown, about_external=self._asked_about, goes_ahead=goes_ahead)
+
+    def _is_wanted(self, action: Action | None) -> bool:
+        """Ask whether to go ahead with a decision (an action: on all that was listed), and return the answer."""
+        doing = "Go ahead" if action is None else f"{action.value.capitalize()} all of it"
+        self._ask(f"{doing} [y], or leave it [any other key]")
         return self._key() == "y"
 
     def _asked_about(self, changes: "tuple[ExternalChange, ...]") -> OnExternal:
@@ -203,8 +206,8 @@ class ReviewDialogue:
         Returns None if it remains: the reason was shown.
         """
         step = self._steps[-1] if self._steps else None
-        undo = partial(self._workspace.review.undo, 0 if step is None else step.decision, who=reviewer())
-        outcome = self._carried_out(undo)
+        number = 0 if step is None else step.decision
+        outcome = self._stepped(partial(self._workspace.review.undo, number))
         match outcome:
             case Decided():
                 self._write(decided_text(outcome, self._workspace.history.edit, self._screen, dry_run=False))
@@ -223,6 +226,10 @@ class ReviewDialogue:
                     self._write(conflict_text(outcome, [], self._screen))
                 self._say("That can't be undone now.")
         return None
+
+    def _stepped(self, step: "Callable[..., DecisionOutcome]") -> "DecisionOutcome | None":
+        """Undo or redo, as `_carried_out`. Raises DecidedMeanwhile if anyone decided while the person was asked."""
+        return self._carried_out(partial(step, who=reviewer(), end=self._workspace.history.end()))
 
     # ---- showing more than a screen
 
@@ -380,17 +387,6 @@ class ReviewDialogue:
     def _line(self, question: str) -> str | None:
         self._ask(f"{question}:")
         return self._keyboard.line()
-
-
-def real_units(view: "EditView") -> list[Unit]:
-    """Return the units of an edit that change anything."""
-    return [Unit(view.seq, hunk) for hunk in range(len(view.units)) if hunk or view.whole]
-
-
-def _listed(units: Mapping[Unit, Status]) -> str:
-    """Return the names of hunks that go along, and how many of their edits are accepted already."""
-    accepted = [unit for unit, status in units.items() if status is Status.ACCEPTED]
-    return shown_units([*units]) + (f"; {counted_edits(units, accepted)}" if accepted else "")
 
 
 def failure(error: CasError | OSError | ClickException) -> str:

@@ -9,8 +9,8 @@ from cli.review_ui.dialogue import Step
 from cli.review_ui.review import Act, Review, Same, Select
 from cli.screen.keyboard import Keyboard
 from cli.screen.terminal import Screen
-from cli.selection.elsewhere import Elsewhere
-from objstore import BECOMES, Action, Decided, Status, Unit, decided_words
+from cli.selection.elsewhere import Elsewhere, goes_along
+from objstore import BECOMES, Action, Decided, Status, Unit, decided_words, question_words
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -75,10 +75,17 @@ class RemoteReview(Review):
     def _recorded_comment(self, units: Sequence[Unit], text: str) -> str:
         return self._elsewhere.comment(units, text)
 
-    def _resolved(self, action: Action, shown: Mapping[Unit, Status], *, reason: str = "") -> "DecisionOutcome | None":
-        units, words = self._elsewhere.decide(action, shown, reason)
+    def _resolved(
+        self, action: Action, units: Mapping[Unit, Status], *, is_listed: bool = True, reason: str = ""
+    ) -> "DecisionOutcome | None":
+        along = goes_along(self._workspace, action, units, is_listed=is_listed)
+        if along:
+            self._say(question_words(action, units, along, self._workspace.history.edit))
+            if not self._is_wanted(action):
+                return None
+        decided, words = self._elsewhere.decide(action, units, reason)
         self._say(words)
-        return Decided(action=action, number=0, verdicts=tuple((unit, BECOMES[action]) for unit in units))
+        return Decided(action=action, number=0, verdicts=tuple((unit, BECOMES[action]) for unit in decided))
 
     def _note(self, units: Sequence[Unit], outcome: Decided, changes: int, subject: str) -> None:
         if subject:

@@ -8,20 +8,17 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
-from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from click import ClickException
 
-from cli.app.invocation import reviewer
 from cli.render.net_diff import named_units
-from cli.render.outcomes import conflict_text, shown_units
+from cli.render.outcomes import conflict_text
 from cli.render.prompts import quoted_prompt
-from cli.render.status import counted
 from cli.render.zoom import Screenful
 from cli.review_ui.change_queue import ChangeQueue, Stop, stops_of
 from cli.review_ui.change_view import ChangeView
-from cli.review_ui.dialogue import ReviewDialogue, failure, real_units
+from cli.review_ui.dialogue import ReviewDialogue, failure
 from cli.review_ui.keys import ASKED, KEYS, TERMINAL_KEYS
 from cli.screen.keyboard import END, Keyboard
 from cli.screen.terminal import Screen, flush, shown_name, write
@@ -37,6 +34,7 @@ from objstore import (
     Status,
     Unit,
     changes_counted,
+    counted,
 )
 
 if TYPE_CHECKING:
@@ -93,7 +91,8 @@ class Review(ReviewDialogue):
         `turn`: the turn that the review is about (0: no single one). `is_each`: show single edits instead of changes.
         """
         super().__init__(workspace, keyboard, screen)
-        self._queue = ChangeQueue(select, is_each=is_each)
+        self._compared = 0  # the number that the next decision had before changes were last compared
+        self._queue = ChangeQueue(self._noting(select), is_each=is_each)
         self._everything = everything
         self._is_narrowed = select is not everything
         self._turn = turn
@@ -102,6 +101,7 @@ class Review(ReviewDialogue):
         self._seen: set[bytes] = set(workspace.review.seen_changes())  # keys of changes
         self._shown: set[object] = set()  # marks of what was on the screen to its end
         self._rest: list[bytes] = []  # lines of the current change that were not on the screen yet
+        self._known: dict[Unit, Status] = {}  # the hunks of the current change, each with the status that is shown
         self._is_group = False  # whether the last decision was one on a file or a turn
         self._others = 0  # number of pending changes that were not selected, once nothing else is left
         self._sought = ""
@@ -117,6 +117,10 @@ class Review(ReviewDialogue):
         is_shown = False
         while stop is not None:
             if not is_shown:
+                self._known = self._statuses(stop.units)
+                if self._next_decision() != self._compared:  # it may have been on these
+                    stop = self._queue.go(stop.key) or self._next()
+                    continue
                 self._show(stop)
             self._ask(self._question(stop))
             key = self._key()
@@ -141,6 +145,18 @@ class Review(ReviewDialogue):
         named = str(stop.unit) if stop.unit is not None else named_units(stop.key, UNITS_ASKED)
         asked = ",".join(key for key in ASKED.split(",") if key not in self.left_out)
         return f"{number}Decide on {named} [{asked}]"
+
+    def _noting(self, select: Select) -> Select:
+        """Return a function that also notes how far decisions went before it compares changes."""
+
+        def noting(at: Collection[str]) -> "list[NetFile]":
+            self._compared = self._next_decision()
+            return select(at)
+
+        return noting
+
+    def _next_decision(self) -> int:
+        return self._workspace.history.end().next_decision
 
     def _is_seen(self, stop: Stop) -> bool:
         return bool(stop.changes) and all(change.key in self._seen for change in stop.changes)
@@ -186,7 +202,7 @@ class Review(ReviewDialogue):
         self._ask(f"Nothing {these if self._others else 'else is left'}: {go_on}{undo}or end [any other key]")
         key = self._key()
         if key == "j" and self._others:
-            self._queue = ChangeQueue(self._everything, is_each=self._queue.is_each)
+            self._queue = ChangeQueue(self._noting(self._everything), is_each=self._queue.is_each)
             self._is_narrowed, self._turn, self._others = False, 0, 0
             return self._queue.first()
         if key != "u" or "u" in self.left_out:
@@ -281,16 +297,15 @@ class Review(ReviewDialogue):
         return Same.STAY
 
     def _decided_elsewhere(self, shown: Stop) -> str:
-        statuses = self._statuses(shown.units)
-        gone = [unit for unit in shown.units if statuses.get(unit) is not Status.PENDING]
-        was = "was" if len(gone) == 1 else "were"
-        return f"{shown_units(gone).capitalize()} {was} decided elsewhere meanwhile." if gone else ""
+        gone = [unit for unit, status in self._statuses(shown.units).items() if status is not self._known[unit]]
+        names = self._in_words(gone)
+        was = "was" if names.count(" ") == 1 else "were"
+        return f"{names.capitalize()} {was} decided elsewhere meanwhile." if gone else ""
 
     # ---- deciding
 
     def _decide(self, action: Action, stop: Stop, *, reason: str = "") -> Where:
-        outcome = self._resolved(action, dict.fromkeys(stop.units, Status.PENDING), reason=reason)
-        return self._concluded(outcome, stop)
+        return self._concluded(self._resolved(action, self._known, is_listed=False, reason=reason), stop)
 
     def _concluded(
         self, outcome: "DecisionOutcome | None", stop: Stop, touched: Sequence[Stop] = (), subject: str = ""
@@ -385,7 +400,7 @@ class Review(ReviewDialogue):
         changes = counted(sum(len(each.changes) or 1 for each in touched), "change")
         changes += f" in {counted(len({each.file.document for each in touched}), 'file')}"
         edits = counted(len({unit.seq for unit in accepted}), "accepted edit")
-        also = f" and {edits} ({shown_units([*accepted])})" if accepted else ""
+        also = f" and {edits} ({self._in_words(accepted)})" if accepted else ""
         self._ask(f"{what}: {changes}. Accept [a] or reject [x] all{also}, or leave them [any other key]")
         key = self._key()
         if key not in {"a", "x"}:
@@ -423,7 +438,7 @@ class Review(ReviewDialogue):
         return Same.STAY if units is None else self._queue.go_after_undo(units) or Same.SHOWN_AGAIN
 
     def _redone(self, stop: Stop) -> Where:
-        outcome = self._carried_out(partial(self._workspace.review.redo, who=reviewer()))
+        outcome = self._stepped(self._workspace.review.redo)
         if isinstance(outcome, NothingToDo):
             self._say("Nothing was undone since the last decision, so there is nothing to redo.")
             return Same.STAY
@@ -463,11 +478,11 @@ class Review(ReviewDialogue):
         kept = self._decide_on_parts(unit)
         if kept is None:
             return Same.STAY if len(self._steps) == before else Same.SHOWN_AGAIN
-        shown = {unit: Status.PENDING}
+        shown = {unit: self._known[unit]}
         if not kept:
             # The amendments that took parts out are rejected with the hunk: without it, they would apply a second time.
             views = [self._workspace.history.edit(step.amendment) for step in self._steps[before:] if step.amendment]
-            shown |= {part: view.units[part.hunk] for view in views for part in real_units(view)}
+            shown |= {part: view.units[part.hunk] for view in views for part in view.telling_units}
         return self._concluded(self._resolved(Action.ACCEPT if kept else Action.REJECT, shown), stop)
 
     # ---- looking around

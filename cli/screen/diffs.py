@@ -18,7 +18,7 @@ from objstore import (
     unified_diff,
 )
 
-__all__ = ["CONTEXT", "diff_name", "diff_text", "extended_header", "hunk_body", "hunk_head", "shown_syntax"]
+__all__ = ["CONTEXT", "diff_name", "diff_text", "extended_header", "hunk_text", "shown_syntax"]
 
 CONTEXT: Final = 3
 """Unchanged lines that are shown above a change, and below it."""
@@ -30,15 +30,22 @@ _SIGN_COLOR: Final = {b"-": "red", b"+": "green", b"@": "cyan"}
 # ---- hunks
 
 
-def hunk_head(
-    old: Sequence[bytes], new: Sequence[bytes], hunks: Sequence[Hunk], lead: int, trail: int, label: str, screen: Screen
-) -> bytes:
-    """Return the header of hunks with `lead` lines above them and `trail` below, followed by a label.
+def hunk_text(
+    old: Sequence[bytes],
+    new: Sequence[bytes],
+    hunks: Sequence[Hunk],
+    bounds: tuple[int, int],
+    label: str,
+    screen: Screen,
+    syntax: Syntax = PLAIN_SYNTAX,
+) -> Iterator[bytes]:
+    """Yield hunks under one header, which ends with a label, with context above and below them.
 
-    `old`, `new`: the lines of both sides. Where the bytes of the file are written as they are, the label also says what
-    of a change can't be seen.
+    `old`, `new`: the lines of both sides; `bounds`: between which of the old ones context is shown. Where the bytes of
+    the file are written as they are, the label also says what of a change can't be seen.
     """
     first, last = hunks[0], hunks[-1]
+    lead, trail = min(CONTEXT, first.old_start - bounds[0]), min(CONTEXT, bounds[1] - last.old_end)
     if not screen.guarded:
         unseen = (
             word
@@ -48,20 +55,7 @@ def hunk_head(
         label = ", ".join(dict.fromkeys(filter(None, (label, *unseen))))
     removed = _span(first.old_start - lead, lead + last.old_end - first.old_start + trail)
     added = _span(first.new_start - lead, lead + last.new_end - first.new_start + trail)
-    return screen.line(f"{screen.paint(f'@@ -{removed} +{added} @@', 'cyan')} {label}".rstrip())
-
-
-def hunk_body(
-    old: Sequence[bytes],
-    new: Sequence[bytes],
-    hunks: Sequence[Hunk],
-    lead: int,
-    trail: int,
-    screen: Screen,
-    syntax: Syntax = PLAIN_SYNTAX,
-) -> Iterator[bytes]:
-    """Yield hunks under one header, with `lead` lines above them and `trail` below."""
-    first, last = hunks[0], hunks[-1]
+    yield screen.line(f"{screen.paint(f'@@ -{removed} +{added} @@', 'cyan')} {label}".rstrip())
     at = first.old_start - lead
     if screen.columns:
         from cli.screen.side_by_side import hunk_rows
@@ -251,10 +245,8 @@ def _diff_columns(before: bytes, after: bytes, screen: Screen) -> Iterator[bytes
         return  # an empty file was created or deleted, or only a name or mode differs
     shown = 0
     for hunk, following in zip(hunks, [*(later.old_start for later in hunks[1:]), len(old)], strict=True):
-        lead, trail = min(CONTEXT, hunk.old_start - shown), min(CONTEXT, following - hunk.old_end)
-        yield hunk_head(old, new, [hunk], lead, trail, "", screen)
-        yield from hunk_body(old, new, [hunk], lead, trail, screen)
-        shown = hunk.old_end + trail
+        yield from hunk_text(old, new, [hunk], (shown, following), "", screen)
+        shown = min(hunk.old_end + CONTEXT, following)
 
 
 def _labelled(rows: Sequence[bytes]) -> Iterator[bytes]:

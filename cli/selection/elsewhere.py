@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from cli.app.invocation import reviewer
 from cli.screen.terminal import visible
-from objstore import BECOMES, Action, NoSuchName, Status, Unit, Workspace, with_units
+from objstore import BECOMES, Action, Decided, NoSuchName, Status, Unit, Workspace, with_units
 
 if TYPE_CHECKING:
     from objstore import EditView, FileSummary, Member, NetFile, Remote, RemoteVerdict
 
-__all__ = ["Elsewhere", "decided_by", "status_with", "statuses", "verdict_of"]
+__all__ = ["Elsewhere", "decided_by", "goes_along", "status_with", "statuses", "verdict_of"]
 
 FileView = TypeVar("FileView", "NetFile", "FileSummary")
 
@@ -116,6 +116,19 @@ class Elsewhere:
         for file in files:
             pending.update(file.units, file.kept_on)
         return with_units(files, pending - decided.keys())
+
+
+def goes_along(mirror: Workspace, action: Action, units: Iterable[Unit], *, is_listed: bool) -> Mapping[Unit, Status]:
+    """Return what goes along with a rejection in the store of a mirror, as far as this shows it, each with its status.
+
+    `is_listed`: whether a question has listed those of `units` that are accepted; they are among it if not.
+    """
+    if action is not Action.REJECT:
+        return {}
+    now = mirror.history.statuses(units)
+    shown = {unit: status for unit, status in now.items() if is_listed or status is not Status.ACCEPTED}
+    planned = mirror.review.decide(action, [*now], shown=shown, stops_at_unshown=True, with_names=False, dry_run=True)
+    return dict(planned.unshown) if isinstance(planned, Decided) else {}
 
 
 def _existing(mirror: Workspace, seqs: Iterable[int]) -> "Iterator[EditView]":

@@ -145,15 +145,7 @@ def range_named(spelling: str) -> tuple[int, int] | None:
 def edits_in_range(workspace: "Workspace", spelling: str) -> list["EditView"]:
     """Return the edits that `3..7` names; nothing if it is no range or there are none."""
     bounds = range_named(spelling)
-    if bounds is None:
-        return []
-    first, last = bounds
-    newest = workspace.history.edits(EditFilter(newest_first=True, limit=1))
-    last = min(last, newest[0].seq if newest else 0)
-    if first > last:
-        return []
-    found = workspace.history.edits(EditFilter(before=last + 1, newest_first=True, limit=last - first + 1))
-    return [view for view in reversed(found) if view.seq >= first]
+    return [] if bounds is None else workspace.history.edits_between(*bounds)
 
 
 def is_edit_or_hunk(spelling: str) -> bool:
@@ -171,7 +163,7 @@ def edits_named(workspace: "Workspace", spelling: str) -> list[tuple["EditView",
         return at_lines
     views = edits_in_range(workspace, spelling)
     if views:
-        return [(view, tuple(Unit(view.seq, hunk) for hunk in range(len(view.units)))) for view in views]
+        return [(view, view.all_units) for view in views]
     try:
         return [workspace.history.find_units(spelling)]
     except NoSuchName:
@@ -181,7 +173,7 @@ def edits_named(workspace: "Workspace", spelling: str) -> list[tuple["EditView",
     except NoSuchName:
         raise NoSuchName(spelling, "edit, hunk or conversation") from None
     views = workspace.history.edits(EditFilter(conversation=conversation))
-    return [(view, tuple(Unit(view.seq, hunk) for hunk in range(len(view.units)))) for view in views]
+    return [(view, view.all_units) for view in views]
 
 
 def edits_at_lines(workspace: "Workspace", spelling: str) -> list[tuple["EditView", tuple[Unit, ...]]]:

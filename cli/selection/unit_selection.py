@@ -45,6 +45,11 @@ class UnitSelection:
         """Return whether edits are selected by a property that they share."""
         return bool(self.conversation or self.file or self.everything or self.by.is_given)
 
+    @property
+    def has_numbers_alone(self) -> bool:
+        """Return whether all that is named is edits and hunks, by their numbers."""
+        return not self.is_group and all(map(is_edit_or_hunk, self.names))
+
     def check(self) -> None:
         """Raise click.UsageError if nothing is named, or `--all` is combined with others."""
         if not self.names and not self.is_group:
@@ -86,7 +91,7 @@ def way_back(workspace: "Workspace", selection: UnitSelection) -> str:
 
 def _named(workspace: "Workspace", selection: UnitSelection) -> Selection:
     """Return the selection of the core that the names mean. A number is an edit's, and `./12` a file's."""
-    units: list[Unit] = []
+    numbers: list[str] = []
     ranges: list[tuple[int, int]] = []
     lines: list[tuple[str, int, int]] = []
     paths: list[NamedPlace] = []
@@ -105,9 +110,9 @@ def _named(workspace: "Workspace", selection: UnitSelection) -> Selection:
                     raise click.UsageError("Name the file once: as a PATH, or with --file.")
                 paths.append(NamedPlace(path=path_named(workspace, name), spelling=name))
                 continue
-        units += workspace.history.named_units(name)
+        numbers.append(name)
     return Selection(
-        units=tuple(units),
+        units=workspace.history.named_units(*numbers),
         ranges=tuple(ranges),
         lines=tuple(lines),
         paths=tuple(paths),

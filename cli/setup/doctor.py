@@ -6,11 +6,11 @@ import select
 import shlex
 import subprocess
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cli.hooks.clients.described import DESCRIBED, described, is_description
 from cli.screen.terminal import shown_name
@@ -19,6 +19,9 @@ from cli.setup.plans import HOMES, WIRED, Programs, Scope, plan
 from cli.setup.settings_files import SetupState, changes, setup_state
 from cli.setup.trust import missing_trust
 from objstore import HOOK_LOG, few
+
+if TYPE_CHECKING:
+    from objstore import Workspace
 
 __all__ = ["Finding", "examine"]
 
@@ -84,10 +87,10 @@ def examine(root: Path, home: Path, programs: Programs, clients: Sequence[str] |
     if not wired and clients is None:
         yield Finding(check="no client is set up", ok=True, said="to record an agent's edits, run `cas setup CLIENT`")
     yield from _settings_make_sense(root)
-    yield _running_calls(root)
+    yield _looked_at(root, "running tools of agents", _running_calls)
     yield _no_faults(root)
-    yield _history_is_there(root)
-    yield _git_is_followed(root)
+    yield _looked_at(root, "the history is there", _history_is_there)
+    yield _looked_at(root, "git is followed", _git_is_followed)
     yield from _names_alike(root)
 
 
@@ -224,44 +227,33 @@ def _settings_make_sense(root: Path) -> Iterator[Finding]:
         yield Finding(check="the settings are valid", ok=False, said=str(error))
 
 
-def _running_calls(root: Path) -> Finding:
+def _looked_at(root: Path, check: str, look: Callable[["Workspace"], tuple[bool, str]]) -> Finding:
+    """Return what a look at the store finds: whether all is well, and what is said."""
+    from objstore import CasError, Workspace
+
+    try:
+        with Workspace.open(root) as workspace:
+            ok, said = look(workspace)
+    except CasError as error:
+        ok, said = False, str(error)
+    return Finding(check=check, ok=ok, said=said)
+
+
+def _running_calls(workspace: "Workspace") -> tuple[bool, str]:
     """Return which tools of agents run, as far as hooks reported: a change may count as one of theirs."""
-    from objstore import CasError, Workspace
-
-    check = "running tools of agents"
-    try:
-        with Workspace.open(root) as workspace:
-            running = workspace.sessions.running_calls()
-    except CasError as error:
-        return Finding(check=check, ok=False, said=str(error))
+    running = workspace.sessions.running_calls()
     calls = [f"{call.tool} of {call.client or call.conversation}: {call.state}" for call in running]
-    said = f"{few(calls, _MOST_RUNNING, '; ')} (see `cas status`)" if running else "none"
-    return Finding(check=check, ok=True, said=said)
+    return True, f"{few(calls, _MOST_RUNNING, '; ')} (see `cas status`)" if running else "none"
 
 
-def _history_is_there(root: Path) -> Finding:
-    from objstore import CasError, Workspace
-
-    check = "the history is there"
-    try:
-        with Workspace.open(root) as workspace:
-            lost = workspace.lost_histories()
-    except CasError as error:
-        return Finding(check=check, ok=False, said=str(error))
-    said = "; ".join(map(str, lost))
-    return Finding(check=check, ok=not lost, said=f"{said}; `cas doctor --forget` if you know why" if lost else "")
+def _history_is_there(workspace: "Workspace") -> tuple[bool, str]:
+    lost = "; ".join(map(str, workspace.lost_histories()))
+    return not lost, f"{lost}; `cas doctor --forget` if you know why" if lost else ""
 
 
-def _git_is_followed(root: Path) -> Finding:
-    from objstore import CasError, Workspace
-
-    check = "git is followed"
-    try:
-        with Workspace.open(root) as workspace:
-            said = workspace.review.unfollowed()
-    except CasError as error:
-        return Finding(check=check, ok=False, said=str(error))
-    return Finding(check=check, ok=not said, said="; ".join(said))
+def _git_is_followed(workspace: "Workspace") -> tuple[bool, str]:
+    said = workspace.review.unfollowed()
+    return not said, "; ".join(said)
 
 
 def _names_alike(root: Path) -> Iterator[Finding]:

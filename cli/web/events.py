@@ -34,7 +34,7 @@ _LEAST: Final = 0.25
 _MOST: Final = 1.0
 """Seconds for which an event waits, at most, until the pages have their answers to the one before."""
 
-_TIDYING: Final = 20.0
+_TIDYING: Final = 5.0
 """Seconds between two moments in which memory is given back, while the store changes."""
 
 _ALIVE: Final = 15.0

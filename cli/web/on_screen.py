@@ -8,10 +8,9 @@ so it identifies the rows together with their numbers.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from cli.render.status import counted
 from cli.screen.terminal import visible
 from cli.web.shapes import named
-from objstore import CasError, Unit, is_either_binary, split_lines, value
+from objstore import CasError, Unit, counted, is_either_binary, split_lines, value
 
 if TYPE_CHECKING:
     from objstore import ChangeSummary, Edit, EditView, FileSummary, Workspace

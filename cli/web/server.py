@@ -30,6 +30,7 @@ from cli.web.decisions.waiting_rejections import waiting_words
 from cli.web.endpoints import failed
 from cli.web.events import Watcher
 from cli.web.guard import Guard
+from cli.web.memory import leave_program_out
 from cli.web.routes import comments, decisions, documents, history, review, static_files, store
 from cli.web.server_state import ServerState
 from cli.web.shared_answers import SharedAnswers
@@ -81,6 +82,7 @@ def serve(
         address = f"http://{HOST}:{bound}/?token={token}"
         server = ServerState(root, context, elsewhere)
         try:
+            leave_program_out()
             asyncio.run(_served(server, listener, token, address, opens_browser=opens_browser))
         finally:
             server.close()

@@ -41,7 +41,7 @@ from objstore import (
 
 if TYPE_CHECKING:
     from cli.selection.elsewhere import Elsewhere
-    from objstore import FileSummary, NetFile
+    from objstore import FileSummary, HistoryEnd, NetFile
 
 __all__ = ["NO_TICKET", "DecisionRequest", "ServerState", "ShownChange", "Ticket", "WaitingRejection", "WayOut"]
 
@@ -69,6 +69,7 @@ class Ticket:
     expected: tuple[ExternalChange, ...] = ()
     listed: tuple[tuple[Unit, Status], ...] = ()  # hunks that were listed before, as they were then
     knows_broken: bool = False  # whether it was shown which names the decision breaks
+    end: "HistoryEnd | None" = None  # of an undo or redo: where the history ended when it was shown
 
 
 NO_TICKET: Final = Ticket()

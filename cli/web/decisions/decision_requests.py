@@ -3,6 +3,7 @@
 import os
 from contextlib import suppress
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from cli.app.invocation import reviewer
@@ -21,6 +22,7 @@ from objstore import (
     Conflicted,
     Decided,
     DecisionOutcome,
+    ExternalChanges,
     NoSuchName,
     NothingSelected,
     Status,
@@ -31,6 +33,7 @@ from objstore import (
     few,
     question_words,
     replace,
+    step_question,
 )
 
 if TYPE_CHECKING:
@@ -48,6 +51,7 @@ Step: TypeAlias = "Callable[[Workspace], Callable[..., DecisionOutcome]]"
 
 _FEW_PATHS: Final = 50
 _FEW_NAMED: Final = 5
+_MORE: Final = "More goes along"
 _TOO_OLD: Final = "The server no longer remembers what you were shown. Look at the changes again, then decide."
 
 
@@ -109,9 +113,22 @@ def stepped(server: ServerState, action: Action, answer: Answer, step: Step) -> 
         return overtaken(_TOO_OLD)
 
     def decide(workspace: "Workspace") -> Shape:
-        made = step(workspace)
-        outcome = made(who=reviewer(), on_external=answer.on_external, expected=answered.expected)
-        return shown_outcome(server, workspace, action, outcome, answered=answered)
+        now = replace(answered, end=answered.end or workspace.history.end())
+        made, listed = step(workspace), dict(now.listed)
+        outcome = made(
+            who=reviewer(),
+            on_external=answer.on_external,
+            expected=now.expected,
+            end=now.end,
+            shown=listed,
+            stops_at_unshown=True,
+        )
+        if isinstance(outcome, Decided) and outcome.unshown:
+            listed |= dict(outcome.unshown)
+            message = step_question(outcome, workspace.history.edit, shown_name)
+            again = replace(now, listed=tuple(listed.items()))
+            return _confirm(server, action, _MORE, message, again, dict(outcome.verdicts), dict(outcome.unshown))
+        return shown_outcome(server, workspace, action, outcome, answered=now)
 
     return outcome_of(server, decide)
 
@@ -146,9 +163,11 @@ class _Decision:
 
     def made(self, hold: "Hold | None") -> Shape:
         """Make it and return its outcome; the rest is as of `decided`."""
-        instead = self._unshown() or self._question(looks_along=hold is not None)
-        if instead is None and self._server.elsewhere is not None:
-            return self._made_elsewhere(self._server.elsewhere)
+        elsewhere, is_rejection = self._server.elsewhere, self._request.action is Action.REJECT
+        is_put_off = hold is not None or (elsewhere is not None and is_rejection)
+        instead = self._unshown() or self._question(looks_along=is_put_off)
+        if instead is None and elsewhere is not None:
+            return self._made_elsewhere(elsewhere)
         if instead is None and hold is not None:
             instead = hold(self._found)
         if instead is not None:
@@ -157,7 +176,17 @@ class _Decision:
         if isinstance(outcome, Decided) and not outcome.number:
             return self._asked({}, dict(outcome.unshown)) if outcome.unshown else self._asked_about_names(outcome)
         ways_out = self._ways_out(outcome) if isinstance(outcome, Conflicted) else {}
-        shape = shown_outcome(
+        shape = self._outcome_shape(outcome, ways_out)
+        if not self._found.unreviewed:
+            return shape
+        named = few(self._found.unreviewed, _FEW_NAMED, ", ", shown_name)
+        said = f"Not accepted, because review.always asks for a look: {named}. Accept them one by one."
+        return {**shape, "message": f"{shape['message']} {said}"}
+
+    def _outcome_shape(
+        self, outcome: DecisionOutcome, ways_out: "Mapping[WayOut, Decided]" = MappingProxyType({})
+    ) -> Shape:
+        return shown_outcome(
             self._server,
             self._workspace,
             self._request.action,
@@ -166,11 +195,6 @@ class _Decision:
             ways_out=ways_out,
             subject=self._subject,
         )
-        if not self._found.unreviewed:
-            return shape
-        named = few(self._found.unreviewed, _FEW_NAMED, ", ", shown_name)
-        said = f"Not accepted, because review.always asks for a look: {named}. Accept them one by one."
-        return {**shape, "message": f"{shape['message']} {said}"}
 
     # ---- what it is on
 
@@ -218,44 +242,37 @@ class _Decision:
         # Who names single hunks sees their statuses; that a rejection takes accepted ones out of the file is asked too.
         statuses = {Status.ACCEPTED} if request.action is Action.REJECT else set()
         if not request.selection.units:
-            statuses = set(Status) - {Status.PENDING}
+            statuses = set(Status) - {Status.PENDING, BECOMES[request.action]}
         named = {unit: found.units[unit] for unit in found.named if found.units[unit] in statuses}
         more = {unit: status for unit, status in named.items() if unit not in self._listed}
         along: dict[Unit, Status] = {}
-        if (more or looks_along) and self._server.elsewhere is None:
+        if looks_along or (more and self._server.elsewhere is None):
             planned = self._outcome(request, with_names=False, dry_run=True)
+            if isinstance(planned, ExternalChanges) and not looks_along:
+                # That is asked about first, because it may change what goes along.
+                return self._outcome_shape(planned)
             along = dict(planned.unshown) if isinstance(planned, Decided) else along
         return self._asked(more, along) if more or along else None
 
     def _asked(self, more: "Mapping[Unit, Status]", along: "Mapping[Unit, Status]") -> Shape:
         """Return the question before a decision on more than was shown: of what it names, and of what goes along."""
-        units = {**self._listed, **self._found.units, **along}
-        message = question_words(self._request.action, units, [*along])
-        return self._confirm(
-            "More goes along", message, replace(self._answered, listed=tuple(units.items())), {**more, **along}
-        )
+        units = {**self._listed, **self._found.units}
+        message = question_words(self._request.action, units, along, self._workspace.history.edit)
+        listed = tuple({**units, **along}.items())
+        return self._confirm(_MORE, message, replace(self._answered, listed=listed), {**more, **along})
 
     def _asked_about_names(self, outcome: Decided) -> Shape:
         """Return the question before a decision that breaks names."""
-        message = " ".join(said.removeprefix("Note: ") for said in broken_words(outcome, self._subject))
+        edit = self._workspace.history.edit
+        message = " ".join(said.removeprefix("Note: ") for said in broken_words(outcome, edit, self._subject))
         return self._confirm("This breaks names", message, replace(self._answered, knows_broken=True), {})
 
     def _confirm(self, title: str, message: str, answered: Ticket, listed: "Mapping[Unit, Status]") -> Shape:
         """Return a question. `answered`: what is answered by going ahead; `listed`: what is asked about, by status."""
         if not self._can_ask:
             return overtaken(f"{message} Look at the changes, then decide again.")
-        takes = self._request.action is Action.REJECT
-        units = {**{unit: self._found.units[unit] for unit in self._found.named}, **listed}
-        return {
-            "outcome": "confirm",
-            "title": title,
-            "message": visible(message),
-            "hunks": list(map(str, units)),
-            "accepted": [str(unit) for unit, status in units.items() if takes and status is Status.ACCEPTED],
-            "action": self._request.action.value,
-            "listed": [{"name": str(unit), "status": status.value} for unit, status in sorted(listed.items())],
-            "ticket": self._server.ticket(answered),
-        }
+        named = {unit: self._found.units[unit] for unit in self._found.named}
+        return _confirm(self._server, self._request.action, title, message, answered, named, listed)
 
     # ---- making it
 
@@ -265,7 +282,7 @@ class _Decision:
         units, words = elsewhere.decide(action, self._found.units, self._request.reason)
         self._server.touch()
         changed = [{"name": str(unit), "status": BECOMES[action].value, "cascaded": False} for unit in units]
-        done = f"{decided_words(action, self._subject or shown_units(units))}."
+        done = f"{decided_words(action, self._subject or shown_units(units, self._workspace.history.edit))}."
         return done_shape(action.value, 0, done, changed=changed, notes=[visible(words)])
 
     def _checked(self, *, stops_at_broken: bool) -> DecisionOutcome:
@@ -323,6 +340,30 @@ class _Decision:
             stops_at_unshown=True,
             **options,
         )
+
+
+def _confirm(
+    server: ServerState,
+    action: Action,
+    title: str,
+    message: str,
+    answered: Ticket,
+    named: "Mapping[Unit, Status]",
+    listed: "Mapping[Unit, Status]",
+) -> Shape:
+    """Return a question. `answered`: what is answered by going ahead; `listed`: what is asked about, by status."""
+    units = {**named, **listed}
+    takes = action is Action.REJECT
+    return {
+        "outcome": "confirm",
+        "title": title,
+        "message": visible(message),
+        "hunks": list(map(str, units)),
+        "accepted": [str(unit) for unit, status in units.items() if takes and status is Status.ACCEPTED],
+        "action": action.value,
+        "listed": [{"name": str(unit), "status": status.value} for unit, status in sorted(listed.items())],
+        "ticket": server.ticket(answered),
+    }
 
 
 def _what_happened(server: ServerState, workspace: "Workspace", error: ChangesGone) -> str:

@@ -193,16 +193,18 @@ def _conflicted(
 ) -> Shape:
     effects = {way: named_effects(workspace.root, done.files, dry_run=True) for way, done in ways_out.items()}
     edits = Edits(workspace)
+    cascade = ways_out.get(WayOut.CASCADE)
+    along = () if cascade is None else outcome_words(cascade, workspace.history.edit, shown_name, dry_run=True).along
     return {
         "conflicts": [
             _conflict(workspace.root, edits, conflict) for conflict in distinct_conflicts(outcome)[:_CONFLICTS]
         ],
         "reject_first": list(map(str, outcome.recorded_to_reject)),
-        "can_cascade": WayOut.CASCADE in ways_out,
+        "can_cascade": cascade is not None,
         "can_mark": WayOut.MARKERS in ways_out,
         "can_keep_lines": WayOut.KEEP_LINES in ways_out,
         "cascade": effects.get(WayOut.CASCADE, []),
-        "accepted": list(map(str, ways_out[WayOut.CASCADE].taken_back)) if WayOut.CASCADE in ways_out else [],
+        "along": visible(" ".join(along)),
         "keep_lines": effects.get(WayOut.KEEP_LINES, []),
         "ticket": server.ticket(replace(answered, refused=outcome)),
     }

@@ -1,23 +1,23 @@
 """Find the syntax of the rows that a page shows, in a separate process.
 
 Pygments' lexers are regular expressions, which a hostile text can make slow. `cli.screen.syntax` interrupts them by a
-signal, which only the main thread of a process can handle. So one process does nothing else; the first request that
-needs it starts it. It imports this module, which therefore imports little.
+signal, which only the main thread of a process can handle. So one process does nothing else: it answers each line by a
+line, and ends with its input. The first request that needs it starts it. It imports this module, which therefore
+imports little.
 """
 
-import multiprocessing
-import os
-import signal
+import json
+import subprocess
+import sys
 import threading
 from collections.abc import Sequence
-from concurrent.futures import CancelledError, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from selectors import EVENT_READ, DefaultSelector
 from typing import Final
 
 from cli.screen.syntax import Mark, syntax_of
 from cli.web.kept import Kept
 
-__all__ = ["SyntaxMarks"]
+__all__ = ["SyntaxMarks", "main"]
 
 _PATIENCE: Final = 5.0
 """Seconds to wait for the process: it starts within one second, and gives up a text after a quarter."""
@@ -38,8 +38,9 @@ class SyntaxMarks:
 
     def __init__(self) -> None:
         """Start without a process."""
+        self._asking: Final = threading.Lock()  # the process answers one request at a time
         self._lock: Final = threading.Lock()
-        self._pool: ProcessPoolExecutor | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._is_closed = False
         self._known: Final = Kept[_Asked, list[list[Mark]]](_MOST_TEXTS, _MOST_BYTES, _held)
 
@@ -56,48 +57,63 @@ class SyntaxMarks:
         """End the process and wait for it. A request that is still running gets no marks, and starts no other."""
         with self._lock:
             self._is_closed = True
-        self._end_process()
-
-    def _end_process(self) -> None:
-        with self._lock:
-            pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.shutdown(cancel_futures=True)
+            if self._process is not None:
+                self._process.kill()
+        with self._asking:
+            self._end_process()
 
     def _found(self, path: str, lines: tuple[str, ...]) -> list[list[Mark]]:
         if not lines:
             return []
-        worker = self._worker()
-        if worker is None:
-            return []
-        try:
-            return worker.submit(_marks, path, lines).result(_PATIENCE)
-        except BrokenProcessPool:
-            self._end_process()
-            return []
-        except (TimeoutError, CancelledError, RuntimeError):  # too long, or closed meanwhile
-            return []
+        with self._asking:
+            process = self._running()
+            if process is None:
+                return []
+            answer = _answer(process, json.dumps([path, lines]).encode() + b"\n")
+            if answer is None:
+                self._end_process()
+                return []
+        return [[Mark(*mark) for mark in line] for line in json.loads(answer)]
 
-    def _worker(self) -> ProcessPoolExecutor | None:
+    def _running(self) -> subprocess.Popen[bytes] | None:
+        """Return the process, and start it if there is none; None if this is closed."""
         with self._lock:
-            if self._pool is None and not self._is_closed:
-                context = multiprocessing.get_context("spawn")
-                self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=_follow_server)
-            return self._pool
+            if self._process is None and not self._is_closed:
+                # It finds modules where the server does: in no folder where agents write. In a session of its own, it
+                # gets no Ctrl-C of the terminal; it ends when the server's end of its input is closed.
+                code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import main; main()"
+                command = [sys.executable, "-P", "-c", code]
+                pipe = subprocess.PIPE
+                self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, start_new_session=True)  # noqa: S603 -- this very module
+            return None if self._is_closed else self._process
+
+    def _end_process(self) -> None:
+        """End the process, if there is one; the caller holds `_asking`."""
+        with self._lock:
+            process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.communicate()  # closes the pipes and waits
 
 
-def _follow_server() -> None:
-    """End when the server ends, even if it is killed, and ignore Ctrl-C, which a terminal sends to both."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    server = multiprocessing.parent_process()
+def _answer(process: subprocess.Popen[bytes], asked: bytes) -> bytes | None:
+    """Return the line that the process answers a line by; None: it has ended, or takes too long."""
+    assert process.stdin is not None  # noqa: S101 -- both are pipes
+    assert process.stdout is not None  # noqa: S101 -- as above
+    try:
+        process.stdin.write(asked)
+        process.stdin.flush()
+        with DefaultSelector() as selector:
+            selector.register(process.stdout, EVENT_READ)
+            answer = process.stdout.readline() if selector.select(_PATIENCE) else b""
+    except OSError:
+        return None
+    return answer if answer.endswith(b"\n") else None
 
-    def end() -> None:
-        if server is not None:
-            server.join()
-        os._exit(0)
 
-    threading.Thread(target=end, daemon=True).start()
-
-
-def _marks(path: str, lines: tuple[str, ...]) -> list[list[Mark]]:
-    return [list(marks) for marks in syntax_of(path, path, (), lines).new]
+def main() -> None:
+    """Answer each line of standard input, a path and the lines of a text, by the marks of these lines."""
+    for asked in sys.stdin.buffer:
+        path, lines = json.loads(asked)
+        sys.stdout.write(json.dumps(syntax_of(path, path, (), lines).new) + "\n")
+        sys.stdout.flush()

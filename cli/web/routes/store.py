@@ -8,12 +8,12 @@ from starlette.routing import Route
 from cli.plots.activity import activity_plot, draw_activity
 from cli.plots.file_life import draw_file, file_plot
 from cli.plots.store_size import draw_store, store_plot
-from cli.render.status import counted, size_text
+from cli.render.status import size_text
 from cli.screen.terminal import visible
 from cli.web.endpoints import Json, get
 from cli.web.request_fields import Fields, NotThere
 from cli.web.server_state import ServerState
-from objstore import NoSuchName, PathError, Status
+from objstore import NoSuchName, PathError, Status, counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

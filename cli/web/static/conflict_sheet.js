@@ -38,22 +38,11 @@ export function ConflictSheet({ sheet: { outcome, again, what }, close }) {
 function waysOut(outcome, what) {
   /** @type {WayOut[]} */
   const found = [];
-  if (outcome.can_cascade) found.push({ name: "cascade", words: `Reject ${what}, and these too`, button: "Reject these too", what: `${alongInWords(outcome.reject_first, outcome.accepted)} ${counted(outcome.cascade.length, "file")} ${outcome.cascade.length === 1 ? "changes" : "change"}; one undo brings all of it back.`, effects: outcome.cascade, answer: { cascade: true } });
+  if (outcome.can_cascade) found.push({ name: "cascade", words: `Reject ${what}, and these too`, button: "Reject these too", what: `${outcome.along} ${counted(outcome.cascade.length, "file")} ${outcome.cascade.length === 1 ? "changes" : "change"}; one undo brings all of it back.`, effects: outcome.cascade, answer: { cascade: true } });
   if (outcome.can_keep_lines) found.push({ name: "keep", words: "Keep the lines of others", button: "Keep the lines of others", what: "The file stays, with the lines that others wrote.", effects: outcome.keep_lines, answer: { keep_lines: true } });
   if (outcome.can_mark) found.push({ name: "mark", words: `Reject ${what}, keep these with conflict markers`, button: "Write conflict markers", what: "The file gets conflict markers at these lines, for you or the agent to put right.", effects: [], answer: { markers: true } });
   found.push({ name: "leave", words: "Leave it as it is", button: "Leave it as it is", what: "Nothing is written, and nothing is decided.", effects: [], answer: null });
   return found;
-}
-
-/** Return how many edits go along, and their hunks: those that are shown, and those that are built on these. @param {string[]} units @param {string[]} accepted what is taken back */
-function alongInWords(units, accepted) {
-  const edits = new Set(units.map((unit) => unit.split(":")[0])).size;
-  return `${counted(edits, "edit")} ${edits === 1 ? "goes" : "go"} along: ${namesOf(units)}.${accepted.length ? ` ${counted(accepted.length, "accepted hunk")} ${accepted.length === 1 ? "is" : "are"} taken back: ${namesOf(accepted)}.` : ""}`;
-}
-
-/** Return the first names of hunks, and how many more there are. @param {string[]} units */
-function namesOf(units) {
-  return `${units.slice(0, 12).join(", ")}${units.length > 12 ? ` and ${counted(units.length - 12, "more hunk")}` : ""}`;
 }
 
 /** One edit that needs others. @param {{ conflict: Conflict }} properties */

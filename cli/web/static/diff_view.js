@@ -36,7 +36,7 @@ const LINES = 1000;
  *   moves: Map<number, Moved>,
  *   pick: (picked: Picked | null) => void,
  *   syntax: (first: number, count: number) => Promise<Mark[][]>,
- *   lines: (first: number, count: number) => Promise<Row[]>,
+ *   lines: (first: number, count: number) => Promise<Row[] | undefined>,
  *   rest: (row: number, key: string, from: number) => Promise<{ t: string, cut: number } | null>,
  * }} ViewActs
  */

@@ -300,7 +300,7 @@ function acts(file) {
     read_only: state.queue?.read_only ?? "",
     is_elsewhere: !!state.queue?.elsewhere,
     syntax: (first, count) => syntax(file, turn, first, count),
-    lines: async (first, count) => /** @type {Row[]} */ ((await get("lines", { document, turn, first: lineNow(state.file ?? file, first), count })).rows),
+    lines: async (first, count) => /** @type {Row[] | undefined} */ ((await get("lines", { document, turn, first: lineNow(state.file ?? file, first), count }).catch(refused))?.rows),
     rest: async (row, key, from) => {
       if (key || !verdicts.size) return get("line", { document, turn, row, key: key || undefined, first: from, count: 100_000 });
       verdicts.clear(); // the rows of context have other numbers now
@@ -476,18 +476,19 @@ export function moveFile(step) {
 /** Mark a change as seen, as it is shown. @param {Change} change */
 async function markSeen(change) {
   if (state.queue?.read_only) return;
-  try {
-    const { unshown } = await post("seen", { keys: [change.key], on_screen: onScreen([change.key]) });
-    if (unshown.length) {
-      say("Not all of its lines were on the screen yet.", { is_failure: true });
-      return;
-    }
-  } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    say(error.message, { is_failure: true });
+  const seen = await post("seen", { keys: [change.key], on_screen: onScreen([change.key]) }).catch(refused);
+  if (!seen) return;
+  if (seen.unshown.length) {
+    say("Not all of its lines were on the screen yet.", { is_failure: true });
     return;
   }
   await refresh();
+}
+
+/** Say why a request was refused; throw any other error. @param {unknown} error */
+function refused(error) {
+  if (!(error instanceof Refused)) throw error;
+  say(error.message, { is_failure: true });
 }
 
 /** Mark the current change as seen; it stays pending. */

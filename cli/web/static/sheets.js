@@ -79,7 +79,7 @@ function External({ sheet: { outcome, again } }) {
 }
 
 /** What the button of a question does. */
-const DOES = { accept: "Accept", reject: "Reject", reset: "Reopen" };
+const DOES = { accept: "Accept", reject: "Reject", reset: "Reopen", undo: "Undo", redo: "Redo" };
 /** Hunks that a question lists. */
 const MOST_LISTED = 100;
 
@@ -92,7 +92,7 @@ function Confirm({ sheet: { outcome, again } }) {
     <p>${outcome.message}</p>
     ${listed.length > 0 && html`<ul class="effects">${listed.slice(0, MOST_LISTED).map(({ name, status }) => html`<li key=${name}><span class="mono">${name}</span>, ${status}</li>`)}</ul>`}
     ${listed.length > MOST_LISTED && html`<p class="small">and ${counted(listed.length - MOST_LISTED, "more hunk")}</p>`}
-    <p class="dim small">${counted(outcome.hunks.length, "hunk")}${outcome.accepted.length > 0 && `, ${outcome.accepted.length.toLocaleString("en")} of them accepted`}. One undo brings all of it back.</p>
+    <p class="dim small">One ${outcome.action === "undo" ? "redo" : "undo"} brings all of it back.</p>
   <//>`;
 }
 

@@ -287,9 +287,9 @@ export type Outcome =
   | Answered & { outcome: "conflict";
       /**
        * Whether `cascade`, `markers` or `keep_lines` would succeed, and the effects of the first and last on files;
-       * `accepted`: the accepted hunks that `cascade` would take back.
+       * `along`: what else `cascade` would reject, in sentences.
        */
-      can_cascade: boolean; can_mark: boolean; cascade: Effect[]; keep_lines: Effect[]; accepted: Unit[];
+      can_cascade: boolean; can_mark: boolean; cascade: Effect[]; keep_lines: Effect[]; along: string;
       ticket: string }
   | Answered & { outcome: "external-changes"; ticket: string }
   /**
@@ -297,7 +297,7 @@ export type Outcome =
    * that it is meant. `hunks`: all that it is on; `accepted`: those of them that a rejection takes back; `listed`: those
    * that were not shown before, each with its status now (none, if it breaks names).
    */
-  | { outcome: "confirm"; title: string; message: string; hunks: Unit[]; accepted: Unit[]; listed: { name: Unit; status: Status }[]; action: "accept" | "reject" | "reset"; ticket: string }
+  | { outcome: "confirm"; title: string; message: string; hunks: Unit[]; accepted: Unit[]; listed: { name: Unit; status: Status }[]; action: "accept" | "reject" | "reset" | "undo" | "redo"; ticket: string }
   | { outcome: "running"; message: string; calls: RunningCall[] }
   | { outcome: "waiting"; id: number; message: string }
   | { outcome: "overtaken"; message: string }

@@ -4,10 +4,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from cli.app.invocation import reviewer
-from cli.render.status import counted
 from cli.screen.terminal import visible
 from cli.web.shapes import Edits, origin_of, shown
-from objstore import Action, CasError, Conflicted, Decided, Status, Unit, counted_edits, time_shape
+from objstore import Action, CasError, Conflicted, Decided, Status, Unit, counted, counted_edits, time_shape
 
 if TYPE_CHECKING:
     from objstore import EditView, NetChange, NetFile, Workspace

@@ -24,7 +24,8 @@ from mcptools.edit.unified_diff import (
 )
 from objstore.disk.fs.disk import Disk
 from objstore.disk.git.index_file import has_path, index_paths
-from objstore.disk.ignore_rules.gitignore import IgnoreTexts, Rules
+from objstore.disk.ignore_rules.gitignore import Rules
+from objstore.disk.ignore_rules.ignore_texts import IgnoreTexts
 from objstore.history.documents.loader import loaded_from_cache
 from objstore.model.ids import HASH_SIZE, BlobId, blob_id
 from objstore.model.record_codec import decode_record, encode_record

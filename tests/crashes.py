@@ -143,6 +143,9 @@ def _process(*words: str, talks: bool = False) -> Iterator[subprocess.Popen[byte
             yield process
         finally:
             process.kill()
+            if process.stdin is not None:
+                with suppress(BrokenPipeError):  # what was being sent when the process was killed
+                    process.stdin.close()
 
 
 def _read_writer(writer: subprocess.Popen[bytes], acknowledged_writes: _AcknowledgedWrites, begun: Event) -> None:

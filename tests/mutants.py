@@ -24,7 +24,7 @@ from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 from typing import Final
 
-__all__ = ["MODULES"]
+__all__ = ["MODULES", "draw_mutants"]
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 
@@ -92,7 +92,7 @@ class Mutant:
 
 
 def draw_mutants(modules: list[str], mutants: int, seed: int) -> list[Mutant]:
-    """Draw a number of changes: first the place, then one of the operators that fit there."""
+    """Draw a number of changes that compile: first the place, then one of the operators that fit there."""
     plugins, trees, mutating = (import_module(f"cosmic_ray.{name}") for name in ("plugins", "ast", "mutating"))
     named = [(name, plugins.get_operator(name)) for name in sorted(plugins.operator_names())]
     plain = {name: made for name, made in named if not name.startswith(LEFT_OUT) and not made.arguments()}
@@ -106,11 +106,17 @@ def draw_mutants(modules: list[str], mutants: int, seed: int) -> list[Mutant]:
     chance = random.Random(seed)
     places = sorted(at)
     chance.shuffle(places)  # all of them, so that fewer mutants are the first of more
-    found = []
-    for module, (line, column) in places[:mutants]:
+    found: list[Mutant] = []
+    for module, (line, column) in places:
+        if len(found) == mutants:
+            break
         name, occurrence = chance.choice(at[module, (line, column)])
         before = (ROOT / module).read_text()
-        after = mutating.mutate_code(before, plain[name](), occurrence)
+        try:
+            after = mutating.mutate_code(before, plain[name](), occurrence)
+            compile(after, module, "exec", dont_inherit=True)
+        except (AttributeError, SyntaxError):
+            continue  # ExceptionReplacer fails at `except (a.b, c)`, and breaks `except f(x)`: try the next place
         operator = name.removeprefix("core/")
         found.append(Mutant(module=module, line=line, operator=operator, before=before, after=after))
     return found

@@ -85,6 +85,8 @@ def main(words: list[str]) -> int:
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args(words)
+    # A shell that runs this in the background has it ignore Ctrl-C, and so would what it starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
         root = (Path(folder) / "workspace").resolve()
         root.mkdir()
@@ -108,6 +110,7 @@ class _Soak:
         self._over = Event()
         self._edits: set[int] = set()  # that were acknowledged
         self._done: Counter[str] = Counter()
+        self._longest: dict[str, float] = {}  # seconds that one operation of each worker took at most
         self._samples: dict[str, list[Sample]] = {}
         self._store_bytes: list[int] = []
         self._segments = 0
@@ -123,6 +126,8 @@ class _Soak:
             connected(self.root) as agent,
             _staying(self.root, "watch", ready=lambda log: "Watching" in log.read_text()) as watch,
         ):
+            # The server opens the store at its first call; on a busy machine that may be late in a short run.
+            agent.done("write_file", path=str(self.root / "served" / "kept"), content="kept\n")
             processes = {"server": _child("mcptools"), "watch": watch, "reviewer": os.getpid()}
             everybody: list[Callable[[random.Random], None]] = [
                 self._shell,
@@ -136,13 +141,15 @@ class _Soak:
                     for number, one in enumerate(everybody)
                 ]
                 pause = seconds / SAMPLES
-                for _ in range(SAMPLES):
-                    if self._over.wait(pause):
-                        break  # a worker has failed
-                    for name, process in processes.items():
-                        self._samples.setdefault(name, []).append(_sample(process))
-                    self._store_bytes.append(_store_bytes(self.root))
-                self._over.set()
+                try:
+                    for _ in range(SAMPLES):
+                        if self._over.wait(pause):
+                            break  # a worker has failed
+                        for name, process in processes.items():
+                            self._samples.setdefault(name, []).append(_sample(name, process))
+                        self._store_bytes.append(_store_bytes(self.root))
+                finally:
+                    self._over.set()
             for end in ends:
                 end.result()
             self._settle()
@@ -164,7 +171,7 @@ class _Soak:
         return found
 
     def figures(self) -> dict[str, object]:
-        """Return the counts of operations, and the resources at the start, once settled, and at the end."""
+        """Return the counts of operations, the longest, and the resources at the start, settled, and at the end."""
         moments = (0, int(SETTLED * SAMPLES), -1)
         taken: dict[str, object] = {
             f"{name}, {what}": [round(getattr(samples[moment], what)) for moment in moments]
@@ -176,7 +183,8 @@ class _Soak:
             "store, largest": max(self._store_bytes, default=0),
             "store, segments": self._segments,
         }
-        return dict(sorted(self._done.items())) | taken | store
+        longest = {f"{worker}, longest s": round(seconds, 2) for worker, seconds in self._longest.items()}
+        return dict(sorted(self._done.items())) | longest | taken | store
 
     # ---- who works
 
@@ -186,12 +194,22 @@ class _Soak:
         finally:
             self._over.set()
 
+    @contextmanager
+    def _timed(self, worker: str) -> Iterator[None]:
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self._longest[worker] = max(self._longest.get(worker, 0.0), time.monotonic() - began)
+
     def _agents(self, agent: Agent, chance: random.Random) -> None:
         """Change files through the server, sometimes several concurrently in separate conversations."""
         conversation = ""
         while not self._over.is_set():
             calls = [self._call(chance, conversation) for _ in range(chance.randrange(1, 5))]
-            for (tool, _), result in zip(calls, agent.call_concurrently(calls), strict=True):
+            with self._timed("calls of the server"):
+                results = agent.call_concurrently(calls)
+            for (tool, _), result in zip(calls, results, strict=True):
                 kind = result.error["type"] if result.refused else "done"
                 self._done[f"{tool}: {kind}"] += 1
                 if kind == "internal_error":
@@ -230,10 +248,12 @@ class _Soak:
             session.ask("go on")
             for _ in range(5):
                 name = f"shell/{chance.randrange(NAMES)}"
-                if chance.random() < 0.5:
-                    session.write(name, _text(chance))
-                else:
-                    session.run(f"echo {chance.randrange(99)} >> {name}; mv -f {name} {name}.old; cp {name}.old {name}")
+                with self._timed("hooked tool"):
+                    if chance.random() < 0.5:
+                        session.write(name, _text(chance))
+                    else:
+                        line = chance.randrange(99)
+                        session.run(f"echo {line} >> {name}; mv -f {name} {name}.old; cp {name}.old {name}")
                 self._done["hooked tools"] += 1
             session.stop()
 
@@ -256,7 +276,8 @@ class _Soak:
             while not self._over.wait(chance.random() / 20):
                 act = chance.choice([_accept, _accept, _reject, _reject, _undo, _look, _snapshot])
                 try:
-                    act(workspace, chance)
+                    with self._timed("reviewer"):
+                        act(workspace, chance)
                     self._done[f"reviewer: {act.__name__[1:]}"] += 1
                 except _DAMAGE:
                     raise
@@ -346,10 +367,12 @@ def _child(module: str) -> int:
     raise AssertionError(f"no process runs {module}")
 
 
-def _sample(process: int) -> Sample:
+def _sample(name: str, process: int) -> Sample:
     place = Path(f"/proc/{process}")
     status = (place / "status").read_text()
-    resident = next(line for line in status.splitlines() if line.startswith("VmRSS"))
+    resident = next((line for line in status.splitlines() if line.startswith("VmRSS")), "")
+    if not resident:
+        raise AssertionError(f"{name} ended by itself")
     files = 0
     for descriptor in (place / "fd").iterdir():
         with suppress(FileNotFoundError):  # closed meanwhile

@@ -334,11 +334,14 @@ def test_what_goes_along_is_listed_before_whatever_the_decision_is_on(tmp_path: 
         "all": (["--all"], {"all": True}),
     }
     words, names = named[by]
-    by_words, by_button, by_terminal = copies(root, "words", "button", "terminal")
+    by_words, by_button, by_terminal, by_accepting = copies(root, "words", "button", "terminal", "accepting")
+    if by in {"file", "change"}:  # what is accepted already does not go along with an acceptance
+        assert not on_page(by_accepting, "accept", **names)["listed"]
     said, shown = by_command(by_words, "reject", *words), on_page(by_button, "reject", **names)
     assert shown["outcome"] == said["outcome"], (said, shown)
-    if by == "file":
-        typed = by_keys(by_terminal, "fx", *words)
+    keys = {"file": "fx", "change": "x", "hunk": "ex"}
+    if by in keys:
+        typed = by_keys(by_terminal, keys[by], *words)
         assert state(by_terminal) == state(by_words), typed
         assert "Reject all of it" in typed["asked"]
         assert "2 edits, 1 of them accepted: " in typed["said"]

@@ -21,7 +21,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 from pathspec import GitIgnoreSpec
 
-from tests.mutants import MODULES
+from tests.mutants import MODULES, draw_mutants
 from tests.support.architecture_drawing import PAGE, contracted_packages, with_drawing
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -362,6 +362,16 @@ def test_modules_and_tests_of_the_mutants_exist() -> None:
     assert [name for name in MODULES if not (ROOT / name).is_file()] == []
     tests = {f"tests/objstore/{name}.py" for names in MODULES.values() for name in names.split()}
     assert [name for name in sorted(tests) if not (ROOT / name).is_file()] == []
+
+
+def test_mutants_of_handlers_that_the_operator_cannot_change_are_left_out(tmp_path: Path) -> None:
+    pytest.importorskip("cosmic_ray")
+    module = tmp_path / "module.py"
+    module.write_text("try:\n    pass\nexcept (a.b, c):\n    pass\nexcept f(x):\n    pass\nexcept d:\n    pass\n")
+    drawn = draw_mutants([str(module)], 100, 27)
+    assert [mutant.line for mutant in drawn if mutant.operator == "ExceptionReplacer"].count(7) == 1
+    for mutant in drawn:
+        compile(mutant.after, str(module), "exec")
 
 
 def test_links_between_documents_are_valid() -> None:

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Final
 
 from objstore import CallInfo, Hunk, Origin, Workspace
 from tests.bench.bulk import Bulk
-from tests.bench.measure import Report, timed_in_turn
+from tests.bench.measure import Report, timed_in_turn, wait_until_settled
 
 __all__ = ["bench_command", "large_store"]
 
@@ -46,6 +45,7 @@ def bench_command(report: Report) -> None:
         cas = [sys.executable, "-c", ENTRY, "-C", str(root)]
         asking = ["_CAS_COMPLETE=fish_complete", f"COMP_WORDS=cas -C {root} show 9", "COMP_CWORD=9"]
         completing = ["env", *asking, sys.executable, "-c", ENTRY]
+        wait_until_settled()
         # Every workspace that a person uses was scanned, by a hook, `cas record` or `cas watch`.
         run_command(*cas, "record")
         run_command(*cas, "status")
@@ -99,6 +99,7 @@ def _watched(report: Report, root: Path) -> None:
     for name in names:
         os.utime(root / name, (past, past))
     (root / names[WATCHED // 2]).write_bytes(b"changed\n")
+    wait_until_settled()
     cas = [sys.executable, "-c", ENTRY, "-C", str(root), "status"]
     found = subprocess.run(cas, capture_output=True, check=True).stdout
     assert names[WATCHED // 2].encode() in found, found
@@ -125,7 +126,7 @@ def _bench_covered(report: Report, root: Path, names: Sequence[str]) -> None:
             (root / name).parent.mkdir(exist_ok=True)
             (root / name).write_text(name)
             os.utime(root / name, (0, 0))
-        time.sleep(2)  # a scan reads files that were changed right before it once more
+        wait_until_settled()
         for _ in range(2):
             workspace.record_changes(CallInfo(tool="", origin=Origin.EXTERNAL))
     times = timed_in_turn(

@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Final
 
-__all__ = ["Report", "Target", "finish", "percentile", "timed", "timed_in_turn"]
+__all__ = ["Report", "Target", "finish", "percentile", "timed", "timed_in_turn", "wait_until_settled"]
 
 Milliseconds = float
+
+_GRACE_SECONDS: Final = 2.1
+"""How long a status reads each file that was changed again, as its times may not show another change."""
 
 _TARGET: Final = re.compile(r"(<=|<|>=|>) (\d[\d ]*(?:\.\d+)?)")
 """A target that a figure can miss: words may follow, and a target in words alone can't be missed."""
@@ -37,6 +40,11 @@ def timed_in_turn(acts: Mapping[str, Callable[[int], object]], rounds: int) -> d
             act(i)
             found[name].append((time.perf_counter_ns() - began) / 1e6)
     return found
+
+
+def wait_until_settled() -> None:
+    """Wait until the times of files that were just made, or just got other times, are old enough to be believed."""
+    time.sleep(_GRACE_SECONDS)
 
 
 def percentile(times: Sequence[Milliseconds], share: float) -> Milliseconds:

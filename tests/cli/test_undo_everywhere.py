@@ -232,7 +232,108 @@ def test_accepted_edits_in_a_rejection_are_counted_before_and_after_on_every_sur
         shown = raw_call(agent, "review_edits", turn=1)
         keys = [change["key"] for change in shown["structuredContent"]["changes"]]
         done = raw_call(agent, "review_decide", ticket=ticket_of(shown), action="reject", keys=keys)
-        assert done["structuredContent"]["taken"]["message"].startswith("Rejected hunk 3:1, of f.")
+        assert done["structuredContent"]["taken"]["message"].startswith("Rejected edit 3, of f.")
     assert CommandRunner(copies[2]).statuses()["2:1"] is Status.ACCEPTED
     assert counted in counted_on_turn(copies[3], makes=False)
     assert counted in counted_on_turn(copies[3], makes=True)
+
+
+def by_command_at_a_terminal(runner: CommandRunner, action: str, answer: str) -> str:
+    return runner.typed_at("[y/N]", lambda: f"{answer}\n", action)[1]
+
+
+def by_key(runner: CommandRunner, action: str, answer: str) -> str:
+    key = {"undo": "u", "redo": "U"}[action]
+    with run_in_terminal("plain", "review", folder=runner.folder, scratch=runner.folder.parent / "stage") as terminal:
+        terminal.wait_for(r"Decide on .*\] $")
+        terminal.type(key)
+        said = terminal.wait_for(r"\[y\], or leave it.*\] $")
+        terminal.type(answer)
+        terminal.wait_for(r"Decide on .*\] $")
+        terminal.type("q")
+        assert terminal.wait_for_exit() == 0
+    return said
+
+
+def on_the_page(runner: CommandRunner, action: str, answer: str) -> str:
+    with review_server(runner.folder) as server:
+        names = {"number": server.queue()["undo"]} if action == "undo" else {}
+        asked = server.post(f"/api/{action}", **names)
+        assert (asked["outcome"], asked["action"]) == ("confirm", action)
+        assert asked["listed"] == [{"name": "5:1", "status": "accepted"}]
+        if answer == "y":
+            assert server.post(f"/api/{action}", ticket=asked["ticket"], **names)["outcome"] == "decided"
+    return str(asked["message"])
+
+
+RESOLVED = TEXT.replace(b"2\n", b"deux\n")
+
+
+def resolve(runner: CommandRunner) -> None:
+    """Resolve a conflict by hand, so that an undo of the rejection takes that along, and let a file wait."""
+    runner.write("f", TEXT)
+    runner.done("accept", "1")
+    runner.edit("f", b"2\n", b"two\n")
+    runner.edit("f", b"two\n", b"zwei\n")
+    runner.done("reject", "2", "--markers")
+    (runner.folder / "f").write_bytes(RESOLVED)
+    runner.done("record")
+    runner.write("other", b"waits\n")
+
+
+@pytest.mark.parametrize("surface", [by_command_at_a_terminal, by_key, on_the_page])
+def test_what_goes_along_with_an_undo_is_listed_before_it(
+    runner: CommandRunner, surface: Callable[[CommandRunner, str, str], str]
+) -> None:
+    runner.prepared(resolve)
+    before = runner.statuses()
+    assert before["5:1"] is Status.ACCEPTED
+    said = surface(runner, "undo", "n")
+    assert "Would undo the rejection of edits 2 3. Would also reject edit 5, which depends on them." in said
+    assert "It is accepted." in said
+    assert (runner.bytes("f"), runner.statuses()) == (RESOLVED, before)
+    shape = runner.done("undo", "--dry-run", "--json").json()
+    assert (shape["accepted_edits"], shape["taken_back"]) == (1, ["5:1"])
+    surface(runner, "undo", "y")
+    assert runner.bytes("f") == TEXT.replace(b"2\n", b"zwei\n")
+    assert runner.statuses()["5:1"] is Status.REJECTED
+
+
+def test_nothing_is_asked_before_an_undo_with_yes(runner: CommandRunner) -> None:
+    runner.prepared(resolve)
+    status, said = runner.typed("undo", "--yes")
+    assert (status, "Go ahead?" in said, "Also rejected edit 5" in said) == (0, False, True), said
+
+
+def test_a_yes_undoes_only_what_the_question_was_about(runner: CommandRunner, tmp_path: Path) -> None:
+    runner.prepared(resolve)
+    with run_in_terminal("plain", "review", folder=runner.folder, scratch=tmp_path / "stage") as terminal:
+        terminal.wait_for(r"Decide on .*\] $")
+        terminal.type("u")
+        terminal.wait_for(r"\[y\], or leave it.*\] $")
+        runner.done("accept", "6")
+        decided = runner.statuses()
+        terminal.type("y")
+        assert "6:0 was decided elsewhere meanwhile" in terminal.wait_for(r"\S\n[^\n]*(\] $|pending\.)")
+        assert runner.statuses() == decided
+
+
+def test_a_yes_on_the_page_redoes_only_what_the_question_was_about(runner: CommandRunner) -> None:
+    runner.write("f", TEXT)
+    runner.done("accept", "1")
+    runner.edit("f", b"2\n", b"two\n")
+    runner.edit("f", b"two\n", b"zwei\n")
+    runner.done("reject", "2", "--markers")
+    runner.done("reject", "3")  # this removes the markers
+    runner.done("undo")
+    (runner.folder / "f").write_bytes(RESOLVED)
+    runner.done("record")
+    runner.write("other", b"waits\n")
+    with review_server(runner.folder) as server:
+        asked = server.post("/api/redo")
+        assert (asked["outcome"], asked["listed"]) == ("confirm", [{"name": "5:1", "status": "accepted"}])
+        runner.done("accept", "6")
+        runner.done("undo")
+        decided = runner.statuses()
+        assert server.post("/api/redo", ticket=asked["ticket"])["outcome"] == "overtaken"
+        assert runner.statuses() == decided

@@ -163,7 +163,8 @@ def inspected(tools: Tools, workspace: Path) -> Iterator[Verdict]:
     start.chmod(0o755)
 
     def ask(method: str, *arguments: str) -> tuple[dict[str, object], str]:
-        done = tools.run("mcp-inspector", "--cli", str(start), str(workspace), "--method", method, *arguments)
+        patient = ("--connect-timeout", str(int(PATIENCE * 1000)))
+        done = tools.run("mcp-inspector", "--cli", str(start), str(workspace), *patient, "--method", method, *arguments)
         try:
             found: dict[str, object] = json.loads(done.stdout)
         except ValueError:

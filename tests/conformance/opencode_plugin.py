@@ -107,7 +107,11 @@ const { default: plugin } = await import(process.argv[2])
 const [directory, cas] = process.argv.slice(3)
 const said = []
 const parents = { ses_2: "ses_1", ses_3: "ses_2" }
-const settled = () => new Promise((resolve) => setTimeout(resolve, 1500))
+const running = () => process.getActiveResourcesInfo().includes("ProcessWrap")
+async function settled() {
+  do await new Promise((resolve) => setTimeout(resolve, 200)) // until what an event started has ended
+  while (running())
+}
 %s
 await begin()
 await ask("use digits")
@@ -124,7 +128,7 @@ const inner = () => tool("bash", "call_6", { command: "b" }, () => appendFileSyn
 await tool("bash", "call_5", { command: "a" }, inner, "ses_2")
 await question("bash", "call_7", { command: "c" }, "reject", () => appendFileSync(file, "mine\\n"))
 await question("bash", "call_8", { command: "d" }, "once", () => {})
-appendFileSync(file, "theirs\\n") // its end is never reported
+appendFileSync(file, "perhaps theirs\\n") // its end is never reported
 await end()
 console.log(JSON.stringify(said))
 """
@@ -182,7 +186,7 @@ EXPECTED: Final = [
     ("ses_1", "bash", "edit", "a.txt", "rejected", "use digits"),
     ("ses_1", "bash", "edit", "new.txt", "pending", "use digits"),
     ("external", "", "edit", "new.txt", "accepted", ""),
-    ("ses_1", "bash", "edit", "new.txt", "pending", "use digits"),
+    ("external", "", "edit", "new.txt", "pending", ""),  # unattributed: the end of the tool was not reported
 ]
 
 

@@ -434,10 +434,7 @@ class Histories(RuleBasedStateMachine):
             assert observe_tree(self.root) == before[0]
             return None
         except EditTakenOut:
-            # Nothing is left to accept: every other unit has the wanted status.
-            assert any(self.statuses[unit] is Status.PENDING for unit in wanted)
-            assert set(wanted.values()) == {Status.ACCEPTED}
-            assert self.everything() == before
+            self.is_taken_out(wanted, before)
             return None
         if dry is None or outcome is None:
             # Only an unrecorded file can be in the way without being a conflict or an external change.
@@ -478,6 +475,17 @@ class Histories(RuleBasedStateMachine):
         away = {str(unit) for unit in units if self.statuses[unit] is Status.AWAY}
         assert away
         assert away.issuperset(error.units)
+
+    def is_taken_out(
+        self, wanted: dict[Unit, Status], before: tuple[dict[str, FileObservation], object, object]
+    ) -> None:
+        """Check that nothing was left to accept: every other unit has the wanted status. Only returns are recorded."""
+        known = self.decisions
+        self.take_in_returns()
+        assert any(self.statuses[unit] is Status.PENDING for unit in wanted)
+        assert set(wanted.values()) == {Status.ACCEPTED}
+        assert observe_tree(self.root) == before[0]
+        assert self.decisions > known or self.everything() == before
 
     def rehearsed(self, decide: Callable[..., DecisionOutcome], before: object) -> DecisionOutcome:
         """Make a dry run: it changes nothing, but for taking in what the files brought back."""
@@ -579,10 +587,13 @@ class Histories(RuleBasedStateMachine):
             pending = [unit for unit in self.kept_units() if self.statuses[unit] is Status.PENDING]
             self.decision(Action.ACCEPT, pending, on_external=OnExternal.KEEP)
         waiting = {view.edit.conversation for view in self.workspace.history.edits() if view.status is Status.PENDING}
-        wanted = {
-            name: [view.seq for view in document.eligible(lambda view: view.edit.conversation not in waiting)]
-            for name, document in self.documents.items()
-        }
+
+        def is_free(view: EditView) -> bool:
+            units = [Unit(view.seq, hunk) for hunk in range(len(view.units))]
+            is_away = any(self.statuses[unit] is Status.AWAY for unit in units)
+            return not is_away and view.edit.conversation not in waiting
+
+        wanted = {name: [view.seq for view in document.eligible(is_free)] for name, document in self.documents.items()}
         before = observe_tree(self.root)
         assert self.workspace.retention.expire(RetentionLimits(older_than=0, max_size=None), moment=LATER)
         if swept:

@@ -20,7 +20,7 @@ from objstore import Call, CallInfo, CallOutcome, EditFilter, Operation, Status,
 from objstore.disk.fs.reserved_names import STORE_NAME
 from tests.support.copied_stores import create_store
 from tests.support.faulty_disk import UnsyncedDisk
-from tests.support.fork_server import forked_program
+from tests.support.fork_server import INSTEAD, forked_program
 
 __all__ = [
     "AS_ANYBODY",
@@ -31,6 +31,7 @@ __all__ = [
     "cas_on_full_disk",
     "cas_unprivileged",
     "merged_output",
+    "modules_loaded",
     "on_terminal",
     "program_finding",
     "unforked_cas",
@@ -160,6 +161,13 @@ def unforked_cas(
     return CommandResult(status=ran.returncode, out=ran.stdout, err=ran.stderr)
 
 
+def modules_loaded(*words: str, folder: Path) -> set[str]:
+    """Run `cas`, which must succeed; return the names of the modules that it imports: its user waits for each."""
+    ran = unforked_cas(*words, folder=folder, settings={"PYTHONPROFILEIMPORTTIME": "1"})
+    assert ran.status == 0, ran.said
+    return {line.rpartition("|")[2].strip() for line in ran.err.decode().splitlines()}
+
+
 # The superuser may read and write everything: dropping CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH (by PR_CAPBSET_DROP)
 # takes that from what is started next.
 ANYBODY: Final = """
@@ -222,15 +230,6 @@ def on_terminal(
     return status, shown.decode(errors="replace").replace("\r\n", "\n")
 
 
-IMPATIENT: Final = """
-import sys
-import cli.screen.progress
-from cli.shell.main import main
-cli.screen.progress.PATIENCE = float(sys.argv[1])
-sys.exit(main(sys.argv[2:]))
-"""
-
-
 def with_progress(*words: str, folder: Path, patience: float) -> tuple[bytes, bytes]:
     """Run `cas` where only stderr is a terminal, so that it reports its progress after `patience` seconds.
 
@@ -238,9 +237,9 @@ def with_progress(*words: str, folder: Path, patience: float) -> tuple[bytes, by
     """
     master, terminal = pty.openpty()
     ran = subprocess.run(
-        [sys.executable, "-P", "-c", IMPATIENT, str(patience), *words],
+        [*forked_program("cli").command, str(patience), *words],
         cwd=folder,
-        env=environment({}),
+        env=environment({INSTEAD: "tests.support.impatient_command"}),
         stdout=subprocess.PIPE,
         stderr=terminal,
         timeout=PATIENCE,

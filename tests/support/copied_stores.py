@@ -11,6 +11,7 @@ from typing import Final
 
 from objstore import Workspace
 from objstore.disk.fs.reserved_names import STORE_NAME
+from objstore.model import large_file_placeholder
 from objstore.storage.log.frames import SegmentHeader, StoreId
 from objstore.values.clock import now
 from tests.support.faulty_disk import UnsyncedDisk
@@ -26,7 +27,7 @@ def create_store(root: Path) -> None:
     store = root / STORE_NAME
     if os.path.lexists(store):
         return
-    folders, files = _template()
+    folders, files = _template(large_file_placeholder.MAX_BLOB)
     header = SegmentHeader.decode(files[SEGMENT], segment=1)
     new_id = StoreId(os.urandom(len(header.store)))
     for name in ("", *folders):
@@ -42,8 +43,12 @@ def create_store(root: Path) -> None:
 
 
 @cache
-def _template() -> tuple[list[str], dict[str, bytes]]:
-    """Return the folders of an empty store, outer ones first, and its files, by paths relative to it."""
+def _template(limit: int) -> tuple[list[str], dict[str, bytes]]:
+    """Return the folders of an empty store, outer ones first, and its files, by paths relative to it.
+
+    `limit`: in memory, which the index has too.
+    """
+    del limit  # a cache's key
     with TemporaryDirectory(prefix="editledger-store-") as root:
         Workspace.init(root, UnsyncedDisk()).close()
         store = Path(root, STORE_NAME)

@@ -53,6 +53,7 @@ class Run:
     step: int | None  # the call that fails, and with it all that follow; None: none
     is_once: bool = False  # whether the following ones succeed
     is_reading: bool = False  # whether calls that read fail, instead of those that write
+    name: str = ""  # of the files or folders whose calls count, if those of others don't
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +110,8 @@ class _System:
         if run is None or name not in (READING if run.is_reading else GROWING if run.failure == "full" else WRITING):
             return
         if self.failed and run.is_once:
+            return
+        if run.name and not (isinstance(path, str | bytes) and Path(os.fsdecode(path)).name == run.name):
             return
         self.calls += 1
         if run.step is not None and self.calls > run.step:

@@ -193,7 +193,14 @@ class CountdownDisk(Disk):
 
     def stage(self, directory: int, content: Pieces, like: os.stat_result | None, mode: int, name: str) -> str:
         content = _joined(content)
+        self._step("stage", name, self._tear_staged(directory, content))
+        return super().stage(directory, content, like, mode, name)
 
+    def stage_derived(self, directory: int, content: bytes, name: str) -> str:
+        self._step("stage", name, self._tear_staged(directory, content))
+        return super().stage_derived(directory, content, name)
+
+    def _tear_staged(self, directory: int, content: bytes) -> Callable[[float], None]:
         def tear(share: float) -> None:
             # A disk that fails cleans up after itself; only a machine that stops leaves a part.
             if self._failure is power_cut:
@@ -201,8 +208,7 @@ class CountdownDisk(Disk):
                 _write(fd, content, share)
                 os.close(fd)
 
-        self._step("stage", name, tear)
-        return super().stage(directory, content, like, mode, name)
+        return tear
 
     def sync_staged(self, directory: int, staged: str, name: str) -> None:  # noqa: ARG002 - nothing is really synced
         self._step("sync_staged", name)

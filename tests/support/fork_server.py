@@ -28,7 +28,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple, NoReturn
 
-__all__ = ["INSTEAD", "ForkServer", "ForkedProcess", "ProcessResult", "Start", "become", "exchanged", "forked_program"]
+__all__ = [
+    "INSTEAD",
+    "ForkServer",
+    "ForkedProcess",
+    "ProcessResult",
+    "Start",
+    "become",
+    "exchanged",
+    "forked_program",
+    "share_forked_programs",
+]
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
 LAUNCHER: Final = Path(__file__).with_name("process_launcher.py")
@@ -37,8 +47,14 @@ MAINS: Final = {"cli": "cli.shell.entry", "mcptools": "mcptools.server.command"}
 INSTEAD: Final = "CAS_TEST_MAIN"
 """Variable that names a module whose `main` a process runs in place of the program's, if it is not to run again."""
 
+SHARED: Final = "EDITLEDGER_FORK_SERVER_{}"
+"""Variable that names the socket of a process from which the processes of a program are forked."""
+
 IMPORTED_LATER: Final = {
-    "cli": ("rich.console", "filelock", "importlib.metadata", "click._textwrap"),
+    "cli": (
+        *("rich.console", "filelock", "importlib.metadata", "click._textwrap"),
+        *("anyio._backends._asyncio", "uvicorn.lifespan.on"),
+    ),
     "mcptools": (
         *("rich.logging", "rich.console", "rich.styled", "rich._export_format", "importlib.readers"),
         *("anyio._backends._asyncio", "filelock"),
@@ -85,45 +101,38 @@ def forked_program(program: str, begun_by: tuple[str, ...] = ()) -> "ForkServer"
 
 @functools.cache  # which tells a default from the same argument
 def _fork_server(program: str, begun_by: tuple[str, ...]) -> "ForkServer":
-    starter = ForkServer(program, begun_by)
+    starter = ForkServer(program, begun_by, None if begun_by else os.environ.get(SHARED.format(program)))
     atexit.register(starter.close)
     return starter
+
+
+def share_forked_programs() -> None:
+    """Have the processes that this one starts fork from the same processes as it does."""
+    for program in PACKAGES:
+        os.environ[SHARED.format(program)] = forked_program(program).address
 
 
 class ForkServer:
     """Starts processes of one program."""
 
-    def __init__(self, program: str, begun_by: tuple[str, ...] = ()) -> None:
-        """Start the process that the others are forked from, by the command that is given."""
-        self._folder = TemporaryDirectory(prefix="editledger-warm-")
-        self._address = str(Path(self._folder.name, "socket"))
-        # Without bytecode it would compile the program again.
-        kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    def __init__(self, program: str, begun_by: tuple[str, ...] = (), shared: str | None = None) -> None:
+        """Start the process that the others are forked from, by the command that is given.
+
+        `shared`: the socket of one that another process has started.
+        """
         self._idle: list[_Worker] = []
         os.register_at_fork(after_in_child=self._idle.clear)
-        self._process = subprocess.Popen(
-            [*begun_by, sys.executable, "-P", "-m", "tests.support.fork_server", program, self._address],
-            stdin=subprocess.PIPE,  # nothing is written there; its end says that there are no more requests
-            stdout=subprocess.PIPE,
-            cwd=REPOSITORY,
-            env=kept | {"PYTHONPATH": str(REPOSITORY)},
-            start_new_session=True,  # Ctrl-C is for the tests, which end it
-        )
-        assert self._process.stdout is not None
-        assert self._process.stdout.readline() == b"ready\n"
-        self.command: Final = (sys.executable, "-I", "-S", str(LAUNCHER), self._address)
+        self._forker = _Forker(program, begun_by) if shared is None else None
+        self.address: Final = self._forker.address if self._forker else str(shared)
+        self.command: Final = (sys.executable, "-I", "-S", str(LAUNCHER), self.address)
         """What others may run in place of the program: it starts one with its own files, and ends as that does."""
 
     def close(self) -> None:
         """End it."""
         while self._idle:
             self._idle.pop().close()
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.stdout.close()
-        self._process.wait()
-        self._folder.cleanup()
+        if self._forker:
+            self._forker.close()
 
     def run(
         self,
@@ -142,7 +151,7 @@ class ForkServer:
         try:
             worker = self._idle.pop()
         except IndexError:
-            worker = _Worker(self._address)
+            worker = _Worker(self.address)
         asked = _asked_for(words, folder, environment)
         pipes = [os.pipe() for _ in range(3)]
         if is_merged:
@@ -166,17 +175,53 @@ class ForkServer:
         self, words: Sequence[str], *, folder: Path, environment: Mapping[str, str], terminal: int
     ) -> "ForkedProcess":
         """Start the program as the leader of a session, with a terminal in control of it."""
-        return ForkedProcess(self._address, _asked_for(words, folder, environment), terminal)
+        return ForkedProcess(self.address, ON_TERMINAL, _asked_for(words, folder, environment), [terminal] * 3)
+
+    def start(
+        self, words: Sequence[str], *, folder: Path, environment: Mapping[str, str], files: Sequence[int]
+    ) -> "ForkedProcess":
+        """Start the program with these files as its standard input, output and error."""
+        return ForkedProcess(self.address, ONCE, _asked_for(words, folder, environment), files)
+
+
+class _Forker:
+    """The process that the others are forked from."""
+
+    def __init__(self, program: str, begun_by: tuple[str, ...]) -> None:
+        """Start it, and return as soon as it can be asked: it answers once it has imported the program."""
+        self._folder = TemporaryDirectory(prefix="editledger-warm-")
+        self.address: Final = str(Path(self._folder.name, "socket"))
+        # Without bytecode it would compile the program again.
+        kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        self._process = subprocess.Popen(
+            [*begun_by, sys.executable, "-P", "-m", "tests.support.fork_server", program, self.address],
+            stdin=subprocess.PIPE,  # nothing is written there; its end says that there are no more requests
+            stdout=subprocess.PIPE,
+            cwd=REPOSITORY,
+            env=kept | {"PYTHONPATH": str(REPOSITORY)},
+            start_new_session=True,  # Ctrl-C is for the tests, which end it
+        )
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == b"ready\n"
+
+    def close(self) -> None:
+        """End it."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait()
+        self._folder.cleanup()
 
 
 class ForkedProcess:
-    """A process that runs the program on a terminal."""
+    """A process that runs the program once."""
 
-    def __init__(self, address: str, asked: bytes, terminal: int) -> None:
-        """Have it forked."""
+    def __init__(self, address: str, kind: bytes, asked: bytes, files: Sequence[int]) -> None:
+        """Have it forked, ON_TERMINAL or ONCE, with its standard input, output and error."""
         self._forked = socket.socket(socket.AF_UNIX)  # says the number of the process, and how it ends
         self._forked.connect(address)
-        socket.send_fds(self._forked, [ON_TERMINAL], [terminal] * 3)
+        socket.send_fds(self._forked, [kind], files)
         self._forked.sendall(asked)
         self._forked.shutdown(socket.SHUT_WR)
         self.pid: Final = int(_line(self._forked))
@@ -323,6 +368,10 @@ class Start(NamedTuple):
 
 def main(program: str, address: str) -> int:
     """Import a program, and be it in a child for each that asks, until standard input ends."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(address)
+    listener.listen(100)
+    os.write(1, b"ready\n")
     for package in PACKAGES[program]:
         place = [str(REPOSITORY / package)]
         for found in pkgutil.walk_packages(place, f"{package}."):
@@ -332,7 +381,7 @@ def main(program: str, address: str) -> int:
         import_module(name)
     gc.collect()
     gc.freeze()  # what all have in common is not copied only to be counted
-    start = _asked(address)
+    start = _asked(listener)
     if start is None:
         return 0
     if isinstance(start, socket.socket):
@@ -410,7 +459,7 @@ def _next_start(channel: socket.socket) -> Start | None:
     return _parsed(bytes(received), files)
 
 
-def _asked(address: str) -> Start | socket.socket | None:
+def _asked(listener: socket.socket) -> Start | socket.socket | None:
     """Serve those who ask; return what to begin with in a child, and None at the end, in this process.
 
     In a child that is to run more than once, return where it is asked to.
@@ -420,12 +469,9 @@ def _asked(address: str) -> Start | socket.socket | None:
     os.set_blocking(waking, False)
     signal.set_wakeup_fd(waking)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    with socket.socket(socket.AF_UNIX) as listener, selectors.DefaultSelector() as selector:
-        listener.bind(address)
-        listener.listen(100)
+    with listener, selectors.DefaultSelector() as selector:
         for fd in (0, woken, listener.fileno()):
             selector.register(fd, selectors.EVENT_READ)
-        os.write(1, b"ready\n")
         while True:
             ready = {key.fd for key, _ in selector.select()}
             if 0 in ready:

@@ -28,7 +28,7 @@ MILLISECONDS: Final = 15_000.0
 QUIET: Final = 5
 """How often, every 20 ms, nothing must be on its way until the page counts as settled; a refresh asks within one."""
 
-LATE: Final = ("/api/file?", "/api/line?", "/api/syntax?", "/api/rejection?")
+LATE: Final = ("/api/file?", "/api/line?", "/api/lines?", "/api/syntax?", "/api/rejection?")
 """Requests that may come when what they are about is decided already."""
 
 OPTIONS: Final = (

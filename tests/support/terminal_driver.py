@@ -10,6 +10,7 @@ import subprocess
 import sys
 import termios
 import time
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,11 @@ SIZE: Final = (100, 40)
 
 PATIENCE: Final = 20
 """Seconds to wait for expected text before the terminal counts as hung."""
+
+
+COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
+UNFINISHED: Final = re.compile(r"(\r|\x1b(\[[0-9;]*)?)\Z")
+"""What a later piece may complete: the end of a line, or a sequence that sets a colour."""
 
 
 class TerminalDriver(Protocol):
@@ -80,7 +86,9 @@ class PlainTerminal(_TerminalBase):
         termios.tcsetwinsize(terminal, (SIZE[1], SIZE[0]))
         self._process = self._started(words, folder, settings, terminal)
         os.close(terminal)
-        self._written = bytearray()
+        self._decoder = getincrementaldecoder("utf-8")(errors="replace")
+        self._unshown = ""  # what may be the beginning of a sequence that is not shown
+        self._shown = ""
 
     def _started(
         self, words: list[str], folder: Path, settings: dict[str, str], terminal: int
@@ -98,9 +106,11 @@ class PlainTerminal(_TerminalBase):
                 break
             if not piece:
                 break
-            self._written += piece
-        text = self._written.decode(errors="replace").replace("\r\n", "\n")
-        return re.sub(r"\x1b\[[0-9;]*m", "", text)
+            new = self._unshown + self._decoder.decode(piece)
+            end = UNFINISHED.search(new)
+            self._unshown = end.group() if end else ""
+            self._shown += COLOURS.sub("", new.removesuffix(self._unshown).replace("\r\n", "\n"))
+        return self._shown
 
     def signal(self, number: int) -> None:
         os.kill(self._process.pid, number)

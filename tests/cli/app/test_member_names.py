@@ -159,6 +159,8 @@ def test_every_name_is_that_of_another_store_or_is_refused_with_one_sentence(
             is_right = (status, out) == (2, b"") and "takes nothing of another store: the files of desk are" in said
         elif path[-1] in {"accept", "reject", "reopen"}:
             is_right = (status, said) == (0, "") and (b"Would ask desk" in out or b"already pending" in out)
+        elif parameter.name in {"reply", "resolve", "reopen"}:
+            is_right = (status, out) == (2, b"") and "answered and resolved by desk (team), where the files are" in said
         elif path == ("comment",):
             is_right = (status, said) == (0, "") and b"is for desk" in out
         elif path == ("review",):

@@ -6,6 +6,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -135,6 +136,23 @@ def test_what_changed_before_anyone_noticed_the_death_may_be_either_s(folder: Pa
     with Workspace.open(folder) as workspace:
         first = workspace.history.edits(EditFilter())[0]
     assert first.edit.notes["candidates"] == "session-1"
+
+
+def test_what_the_shell_of_a_killed_client_left_behind_writes_is_not_the_persons(folder: Path, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    with client(ClaudeCode(folder)) as program:
+        program.begin()
+        shell(f"(read go < {gate}; echo 1 >> a.txt) > /dev/null 2>&1 &", folder=folder)
+        program.die()
+    assert cas("record", folder=folder).status == 0
+    gate.write_text("go\n")
+    until = time.monotonic() + PATIENCE
+    while not (folder / "a.txt").read_text().endswith("1\n"):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    assert cas("record", folder=folder).status == 0
+    assert authors(folder) == ["unattributed"]
 
 
 def test_the_next_session_s_shells_are_its_own_after_a_client_was_killed(folder: Path) -> None:

@@ -814,6 +814,22 @@ def test_a_workspace_around_the_agents_own_gets_what_its_calls_do(folder: Path) 
     ]
 
 
+def test_a_workspace_inside_the_agents_own_that_its_tools_visited_gets_what_its_shells_do(folder: Path) -> None:
+    inner = second_workspace(folder, "inner")
+    session = ClaudeCode(folder)
+    session.ask("build it")
+    session.write("inner/o.txt", "new\n")
+    session.run("echo more >> inner/o.txt; echo 1 > inner/made")
+    edit_by_hand(inner, "o.txt")
+    session.stop()
+    assert sorted(attributed_edits(inner)) == [
+        ("made", session.name),
+        ("o.txt", "external"),
+        ("o.txt", session.name),
+        ("o.txt", session.name),
+    ]
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a store to another user")
 def test_a_workspace_of_another_user_around_the_agents_own_is_left_alone(folder: Path) -> None:
     inner = folder / "inner"
@@ -1279,6 +1295,20 @@ def test_an_interrupted_hook_exits_with_zero_and_its_event_is_handled_later(fold
     assert not (folder / ".cas" / "hook.log").exists()
     session.stop()
     assert attributed_edits(folder) == [("a.txt", session.name)]
+
+
+def test_parallel_tools_of_which_one_end_is_noted_and_not_handled_yet_made_their_changes(folder: Path) -> None:
+    session = ClaudeCode(folder)
+    session.ask("go")
+    first, first_end = session.another_call(is_shell=False, path="a.txt")
+    second, second_end = session.another_call(is_shell=False, path="src/b.py")
+    for event in (first, second):
+        session.tell(event)
+    shell("echo 1 >> a.txt; echo 1 >> src/b.py", folder=folder)
+    send_and_kill_hook(folder, first_end)
+    session.tell(second_end)
+    session.stop()
+    assert sorted(attributed_edits(folder)) == [("a.txt", session.name), ("src/b.py", session.name)]
 
 
 @pytest.mark.parametrize("agent", [Gemini, ClaudeCode], ids=lambda agent: agent.__name__)

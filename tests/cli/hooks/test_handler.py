@@ -22,6 +22,7 @@ from mcptools.catalog.tool_list import TOOLS
 from mcptools.server.results import success
 from mcptools.tools.calls.notes import outcome_notes
 from objstore import CallInfo, EditFilter, EditView, Operation, Origin, Status, UnreportedRejections, Workspace
+from objstore.model.records import LEFT_OUT_NOTE
 from tests.support.command_runner import (
     PATIENCE,
     PROGRAM,
@@ -386,7 +387,10 @@ def test_mode_changes_and_binary_files_of_a_shell_are_recorded_and_can_be_reject
         (Operation.EDIT, "bin"),
         (Operation.EDIT, "run.sh"),
     ]
-    assert cas("reject", "--conversation", "session-1", folder=folder).status == 0
+    assert not any(LEFT_OUT_NOTE in view.edit.notes for view in found), found
+    rejected = cas("reject", "--conversation", "session-1", folder=folder)
+    assert rejected.status == 0
+    assert "may be older" not in rejected.said
     assert stat.S_IMODE((folder / "run.sh").stat().st_mode) == 0o644
     assert (folder / "bin").read_bytes() == bytes(range(256))
     assert not (folder / "new\nline").exists()
@@ -455,6 +459,25 @@ def test_a_hook_with_closed_or_full_pipes_exits_with_zero(redirection: str, fold
     event = json.dumps(ClaudeCode(folder).prompted("do it")).encode()
     ran = subprocess.run(["sh", "-c", hooked], input=event, check=False, cwd=folder, env=environment({}))
     assert ran.returncode == 0
+
+
+def test_reporting_an_agents_edit_loads_no_document_of_a_file_of_which_no_edit_is_away(folder: Path) -> None:
+    """An agent waits for what each event loads; its change of a file brings nothing back but what is away."""
+    said = b""
+    for number in range(2):
+        given = {"tool_input": {"file_path": str(folder / "a.txt")}, "tool_use_id": f"call {number}"}
+        for name in ("PreToolUse", "PostToolUse"):
+            event = {"session_id": "s", "cwd": str(folder), "hook_event_name": name, "tool_name": "Write", **given}
+            settings, given_event = {"PYTHONPROFILEIMPORTTIME": "1"}, json.dumps(event).encode()
+            said = unforked_cas("hook", "claude-code", folder=folder, settings=settings, stdin=given_event).err
+            (folder / "a.txt").write_text(f"by call {number}\n")
+    assert [view.edit.conversation for view in edits(folder)] == ["s", "s"]
+    loaded = {line.rpartition("|")[2].strip() for line in said.decode().splitlines()}
+    assert "objstore.agents.detect" in loaded
+    rare = ["weave", "text.formatting", "text.band", "agents.returned_lines", "review.calls.returned_files"]
+    rare += ["history.snapshots", "disk.config.settings", "disk.file_changes", "worktree.scan", "storage.log.chunking"]
+    rare += ["storage.index.queries.file_stat_queries"]
+    assert [name for name in loaded if name.startswith(tuple(f"objstore.{each}" for each in rare))] == []
 
 
 @pytest.mark.parametrize("client", CLIENTS)

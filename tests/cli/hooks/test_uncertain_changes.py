@@ -176,6 +176,7 @@ def test_no_change_is_expected_of_a_call_that_failed_or_has_written(folder: Path
     if why == "failed":
         session.tell(session.write_event("a.txt", "x\n", before=False) | {"hook_event_name": "PostToolUseFailure"})
     else:
+        time.sleep(0.05)  # more than a tick: what changed in the tick of the beginning may have changed before it
         (folder / "a.txt").write_bytes((folder / "a.txt").read_bytes())
         session.tell(session.write_event("a.txt", "x\n", before=False))
     type_in(folder, "a.txt")

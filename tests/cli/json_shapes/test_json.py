@@ -186,7 +186,7 @@ def test_output_of_shared_stores_has_the_fields_that_the_page_lists(runner: Comm
     wrong += undocumented("pull", read(other.cas("pull", "--json")), known)
     wrong += undocumented("remote list", read(other.cas("remote", "--json")), known)
     named = f"{runner.folder.name}/1"
-    wrong += undocumented("accept NAME/EDIT", read(other.cas("reject", named, "--json")), known)
+    wrong += undocumented("accept STORE/EDIT", read(other.cas("reject", named, "--json")), known)
     carried = read(runner.cas("pull", "--json"))[-1:]
     assert carried[0]["result"] == "carried"
     wrong += undocumented("pull (carried out)", carried, known)

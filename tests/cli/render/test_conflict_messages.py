@@ -182,7 +182,7 @@ def test_lines_of_a_hunk_in_two_conflicts_are_shown_once(runner: CommandRunner) 
 def test_a_cascade_names_the_dependents_that_it_rejected(runner: CommandRunner) -> None:
     two_edits_of_one_line(runner)
     dry = runner.done("reject", "--cascade", "2", "--dry-run").text
-    assert "Would reject edit 2.\nWould also reject 3:1, which depends on it.\n" in dry
+    assert "Would reject edit 2.\nWould also reject edit 3, which depends on it.\n" in dry
     assert runner.done("reject", "--cascade", "2", "--json").json()["changed"] == [
         {"name": "2:1", "status": "rejected", "cascaded": False},
         {"name": "3:1", "status": "rejected", "cascaded": True},
@@ -594,8 +594,8 @@ def test_many_conflicts_and_hunks_are_truncated_with_their_count(runner: Command
         "Or name them together:  cas reject 1 2",
     ]
     assert len(runner.cas("reject", "1", "--json").json()["conflicts"]) == 60
-    hunks = [f"2:{number}" for number in range(1, 61)]
-    first, last = " ".join(hunks[:12]), f"{' '.join(hunks[:10])} ... 2:60 (60 hunks)"
+    hunks = [f"2:{number}" for number in range(1, 60)]
+    first, last = " ".join(hunks[:12]), f"{' '.join(hunks[:10])} ... 2:59 (59 hunks)"
     assert runner.done("reject", *hunks[:12]).text.splitlines()[0] == f"Rejected hunks {first}."
     assert runner.done("accept", *hunks).text.splitlines()[0] == f"Accepted hunks {last}."
 

@@ -11,6 +11,7 @@ from tests.cli.review_ui.test_review import GROUP, press
 from tests.support.command_runner import CommandRunner
 from tests.support.crash_scenarios import files, write
 from tests.support.faulty_disk import UnsyncedDisk
+from tests.support.review_server import review_server
 from tests.support.shared_stores import AFTER, carried, pull, pushed_desk
 from tests.support.terminal_driver import TerminalDriver, run_in_terminal
 
@@ -148,3 +149,56 @@ def test_decision_is_taken_back_by_the_command_that_undo_names(lap: CommandRunne
     lap.done("reopen", "desk/1:1")
     assert carried(desk) == [("carried", "")]
     assert (desk / "a.txt").read_bytes() == AFTER
+
+
+def test_accepted_hunk_of_a_change_of_another_store_is_rejected_after_a_question(
+    desk: Path, runner: CommandRunner, tmp_path: Path
+) -> None:
+    amended = AFTER.replace(b"LINE 3\n", b"Line 3\n")
+    desk.joinpath("amended").write_bytes(amended)
+    CommandRunner(desk).done("amend", "1", "--from", str(desk / "amended"))
+    with Workspace.open(desk, UnsyncedDisk()) as workspace:
+        workspace.remotes.push("team")
+    pull(runner.folder, desk)
+    with review(runner, tmp_path, "desk/a.txt") as terminal:
+        terminal.wait_for(r"1 of 2.*Decide on \[1:1 3:1\].*\] $")
+        said = press(terminal, "x", r"Reject all of it \[y\].*\] $")
+        assert "This rejects 2 edits, 1 of them accepted: edit 3." in said
+        press(terminal, "n", r"1 of 2.*\] $")
+        press(terminal, "x", r"Reject all of it \[y\].*\] $")
+        assert "Decision 1 asks desk (team)" in press(terminal, "y", r"2 of 2.*\] $")
+        terminal.type("q")
+        terminal.wait_for(r"left pending")
+    assert carried(desk) == [("carried", "")]
+    assert (desk / "a.txt").read_bytes() == AFTER.replace(b"LINE 3\n", b"line 3\n")
+
+
+def test_what_goes_along_in_another_store_is_listed_before(desk: Path, runner: CommandRunner, tmp_path: Path) -> None:
+    desk.joinpath("amended").write_bytes(AFTER.replace(b"LINE 3\n", b"Line 3\n"))
+    there = CommandRunner(desk)
+    there.done("reject", "1:2")
+    desk.joinpath("amended").write_bytes(desk.joinpath("a.txt").read_bytes().replace(b"line 28\n", b"Line 28\n"))
+    there.done("amend", "1", "--from", str(desk / "amended"))
+    with Workspace.open(desk, UnsyncedDisk()) as workspace:
+        workspace.remotes.push("team")
+    pull(runner.folder, desk)
+    along = "This rejects 2 edits, 1 of them accepted: edit 3. Would also reject edit 3, which depends on it."
+    status, said = runner.typed_at("[y/N]", lambda: "n\n", "reject", "desk/1:1")
+    assert (status, along in said) == (130, True), said
+    with review(runner, tmp_path, "desk/a.txt") as terminal:
+        terminal.wait_for(r"Decide on \[1:1\].*\] $")
+        assert along in press(terminal, "x", r"Reject all of it \[y\].*\] $")
+        press(terminal, "n", r"Decide on .*\] $")
+        terminal.type("q")
+        terminal.wait_for(r"left pending")
+    with review_server(runner.folder, "desk/") as server:
+        file = server.get("/api/file", document=server.queue()["files"][0]["document"])
+        change = next(change for change in file["all"] if change["hunks"] == ["1:1"])
+        screen = {change["key"]: [[0, 100]]}
+        asked = server.decide("reject", keys=[change["key"]], on_screen=screen)
+        assert (asked["outcome"], asked["message"]) == ("confirm", along)
+        assert asked["listed"] == [{"name": "3:1", "status": "accepted"}]
+        done = server.decide("reject", keys=[change["key"]], on_screen=screen, ticket=asked["ticket"])
+        assert done["outcome"] == "decided"
+    assert carried(desk) == [("carried", "")]
+    assert b"Line 28" not in (desk / "a.txt").read_bytes()

@@ -1,14 +1,24 @@
 """`cas review` in a real terminal: changes, file by file. Press keys, then check the screen, the files, the journal."""
 
+import os
+import pty
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
+from typing import Final
 
 import pytest
+from click import Command, Context
 
 from cli.review_ui.keys import ASKED, KEYS, TERMINAL_KEYS
-from objstore import Call, CallInfo, Operation, Status, TurnInfo
+from cli.review_ui.review import Review as InProcess
+from cli.screen.keyboard import Keyboard
+from cli.screen.terminal import screen_for
+from cli.selection.net_selection import net_selection
+from objstore import Call, CallInfo, NetFile, Operation, Status, TurnInfo
 from tests.cli.commands.reviewing.test_trial import noted_pid, wait_until_gone
 from tests.support.command_runner import CommandRunner
 from tests.support.terminal_driver import TERMINALS, TerminalDriver, run_in_terminal
@@ -16,6 +26,9 @@ from tests.support.terminal_driver import TERMINALS, TerminalDriver, run_in_term
 PENDING, ACCEPTED, REJECTED = Status.PENDING, Status.ACCEPTED, Status.REJECTED
 FIRST = b"one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n"
 AT_THE_END = r"Nothing (else|of these) is left.*\] $"
+ONCE_BEGUN: Final = 1
+"""How many times a review has compared all files when it shows the first change."""
+
 GROUP = r"Accept \[a\] or reject \[x\] all.*\] $"
 
 Review = Callable[..., AbstractContextManager[TerminalDriver]]
@@ -394,6 +407,18 @@ def test_a_change_decided_elsewhere_meanwhile_is_not_decided_again(history: Comm
     assert history.statuses()["2:1"] is REJECTED
 
 
+def test_an_edit_decided_elsewhere_meanwhile_is_named_by_its_number(runner: CommandRunner, review: Review) -> None:
+    runner.write("f", b"1\n2\n3\n4\n5\n")
+    runner.done("accept", "1")
+    runner.write("f", b"1\nII\n3\nIV\n5\n")
+    runner.write("f", b"1\nB\nC\nD\n5\n")
+    with review() as terminal:
+        terminal.wait_for(prompt("2:1", "2:2", "3:1"))
+        runner.done("accept", "2")
+        assert "Edit 2 was decided elsewhere meanwhile." in press(terminal, "a", r"Decide on \[3:1\] \[.*\] $")
+        press(terminal, "q", "left pending")
+
+
 def test_what_an_agent_adds_to_a_change_is_shown_before_it_is_decided(history: CommandRunner, review: Review) -> None:
     with review("a:2") as terminal:
         terminal.wait_for(prompt("2:1", "3:1"))
@@ -403,12 +428,52 @@ def test_what_an_agent_adds_to_a_change_is_shown_before_it_is_decided(history: C
     assert history.statuses()["5:1"] is PENDING
 
 
+def test_what_was_rejected_while_changes_were_compared_is_not_accepted_unseen(
+    history: CommandRunner, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    compared = 0
+    master, terminal = pty.openpty()
+    with os.fdopen(terminal) as typed, history.workspace() as workspace, Context(Command("review")):
+        everything = partial(net_selection(workspace, ()).files, workspace)
+
+        def select(at: Collection[str]) -> list[NetFile]:
+            nonlocal compared
+            found, compared = everything(at), compared + 1
+            if compared == ONCE_BEGUN:
+                history.done("reject", "2:1", "3:1")
+            return found
+
+        monkeypatch.setattr(sys, "stdin", typed)
+        os.write(master, b"aq")
+        with Keyboard() as keyboard:
+            InProcess(workspace, keyboard, screen_for("never"), select, select).run()
+    os.close(master)
+    assert compared > ONCE_BEGUN
+    assert "Decide on [2:1 3:1]" not in capfd.readouterr().out
+    assert (history.statuses()["2:1"], history.statuses()["2:2"]) == (REJECTED, ACCEPTED)
+
+
 def test_a_decision_asks_about_an_external_change(history: CommandRunner, review: Review) -> None:
     (history.folder / "a").write_bytes(history.bytes("a") + b"mine\n")
     with review() as terminal:
         terminal.wait_for(prompt("2:1", "3:1"))
         assert "+mine" in press(terminal, "x", r"\[K/d/a\] $")
         press(terminal, "k", prompt("2:2"))
+    assert history.bytes("a") == FIRST.replace(b"eight", b"8") + b"mine\n"
+
+
+def test_an_external_change_is_asked_about_once_if_more_goes_along(
+    history: CommandRunner, review: Review, tmp_path: Path
+) -> None:
+    new = tmp_path / "new"
+    new.write_bytes(history.bytes("a").replace(b"zwei", b"deux"))
+    history.done("amend", "3", "--from", str(new))
+    (history.folder / "a").write_bytes(history.bytes("a") + b"mine\n")
+    with review() as terminal:
+        terminal.wait_for(prompt("2:1", "3:1", "5:1"))
+        press(terminal, "x", r"\[K/d/a\] $")
+        assert "This rejects 3 edits, 1 of them accepted" in press(terminal, "k", r"Reject all of it.*\] $")
+        press(terminal, "y", prompt("2:2"))
     assert history.bytes("a") == FIRST.replace(b"eight", b"8") + b"mine\n"
 
 
@@ -645,7 +710,7 @@ def test_a_change_of_one_hunk_is_split(runner: CommandRunner, review: Review) ->
         terminal.wait_for(prompt("2:1"))
         assert "-red = 1\n+red = 10\nPart of 2:1" in press(terminal, "s", r"Part of .*\] $")
         press(terminal, "a", r"-green = 2\n\+green = 20\nPart of .*\] $")
-        press(terminal, "x", "Accepted hunk 2:1")
+        press(terminal, "x", "Accepted edit 2")
     assert runner.bytes("a") == b"top\nred = 10\ngreen = 2\nend\n"
 
 

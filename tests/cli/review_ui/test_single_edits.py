@@ -550,13 +550,13 @@ def test_a_dependent_that_appears_while_a_question_is_open_is_shown_before_it_is
 ) -> None:
     with review() as terminal:
         terminal.wait_for(prompt_for("1:0"))
-        question = r"what depends on it too \(hunks 2:1 2:2\) \[y\], or leave it \[any other key\]"
+        question = r"what depends on it too \(edit 2\) \[y\], or leave it \[any other key\]"
         edit = lambda: history.edit("a", b"five", b"5")  # noqa: E731 - a name for one call's argument
         assert "edit 4 hunk 1 needs edit 1" in press_with_change_before_answer(
             terminal, "x", question, edit, "y", prompt_for("1:0")
         )
         assert history.bytes("a") == FIRST.replace(b"two", b"2").replace(b"eight", b"8").replace(b"five", b"5")
-        question = r"\(hunks 2:1 2:2 4:1\)"
+        question = r"\(edits 2 4\)"
         accept = lambda: history.done("accept", "2:1")  # noqa: E731 - a name for one call's argument
         # Now that accepted edits need 1:0, it is no change of its own any more.
         press_with_change_before_answer(

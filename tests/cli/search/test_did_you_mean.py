@@ -134,7 +134,7 @@ def test_a_range_without_edits_of_agents_is_refused(runner_with_edits: CommandRu
     (tmp_path / "new").mkdir()
     assert cas("init", folder=tmp_path / "new").status == 0
     assert cas("reject", "1..2", folder=tmp_path / "new").said == "cas: No edit is named '1..2' here.\n"
-    assert cas("accept", "--all", folder=tmp_path / "new").text == "Nothing to do: already accepted.\n"
+    assert cas("accept", "--all", folder=tmp_path / "new").text == "Nothing to do: nothing here waits to be accepted.\n"
 
 
 def test_a_range_omits_expired_edits_and_is_refused_if_all_are_expired(runner_with_edits: CommandRunner) -> None:

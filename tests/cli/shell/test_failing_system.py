@@ -7,6 +7,7 @@ import random
 import re
 import shutil
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -223,6 +224,44 @@ def test_a_failed_read_is_reported_plainly_or_does_not_affect_the_output(
             assert ended.said.startswith("cas: ") or ended.out, where
         elif command in READING_COMMANDS:
             assert ended.out == complete_run.out or ended.said or UNREADABLE in ended.out, where
+
+
+@pytest.mark.parametrize("name", ["00000001.seg", "looks", "index.sqlite", "seen", ".mcp"])
+def test_a_status_with_one_failed_read_says_so_or_is_complete(
+    failing_cas: FailingCas, template: Path, tmp_path: Path, name: str
+) -> None:
+    work = copied(template, tmp_path / "work")
+    run = Run(words=["status"], folder=str(work / "ws"), failure="broken", step=None, is_once=True, is_reading=True)
+    complete_run = failing_cas.run(replace(run, name=name))
+    assert (complete_run.status, complete_run.said) == (0, "")
+    assert complete_run.calls
+    for step in range(complete_run.calls):
+        ended = failing_cas.run(replace(run, name=name, step=step))
+        assert_plain_exit(ended, (step, ended))
+        assert ended.out == complete_run.out or ended.status or UNREADABLE in ended.out, (step, ended)
+
+
+def test_a_store_that_cannot_be_read_now_is_not_gone(failing_cas: FailingCas, tmp_path: Path) -> None:
+    CommandRunner(tmp_path).write("a", b"one\n")
+    run = Run(words=["status"], folder=str(tmp_path), failure="broken", step=None, is_once=True, is_reading=True)
+    calls = failing_cas.run(replace(run, name="segments")).calls
+    assert calls
+    for step in range(calls):
+        assert "is gone" not in failing_cas.run(replace(run, name="segments", step=step)).out
+
+
+def test_a_salvage_is_refused_where_not_even_the_root_of_the_system_can_be_looked_at(
+    failing_cas: FailingCas, template: Path, tmp_path: Path
+) -> None:
+    words = WRITING_COMMANDS["salvage"].split()
+    work = tmp_path / "work"
+    run = Run(words=words, folder=str(work / "ws"), failure="broken", step=None, is_reading=True)
+    copied(template, work, words)
+    calls = failing_cas.run(run).calls
+    for step in range(0, calls, 4):  # the folders for its result are looked for in five calls, and then made
+        copied(template, work, words)
+        ended = failing_cas.run(replace(run, step=step))
+        assert_plain_exit(ended, (step, ended))
 
 
 def assert_plain_exit(ended: Failed, where: object) -> None:

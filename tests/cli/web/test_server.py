@@ -37,7 +37,9 @@ def test_the_server_ends_well_at_a_signal(server: ReviewServer, number: int) -> 
         assert server.end(number) == (0, "")
 
 
-def test_syntax_leaves_no_process_and_no_complaint(runner: CommandRunner) -> None:
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGKILL, -signal.SIGKILL)])
+def test_syntax_leaves_no_process_and_no_complaint(runner: CommandRunner, number: int, status: int) -> None:
+    """The process shares the server's standard error, whose end is waited for."""
     runner.write("a.py", b"def f():\n    return 'text'  # why\n")
     with review_server(runner.folder, is_cold=True) as server:
         document = server.file("a.py")["document"]
@@ -46,7 +48,7 @@ def test_syntax_leaves_no_process_and_no_complaint(runner: CommandRunner) -> Non
             [[0, 3, "keyword"], [4, 5, "name"]],
             [[4, 10, "keyword"], [11, 17, "string"], [19, 24, "comment"]],
         ]
-        assert server.end() == (0, "")
+        assert server.end(number) == (status, "")
 
 
 SLOW = """

@@ -372,6 +372,8 @@ def test_header_that_asks_for_more_than_line_changes_is_named_with_its_line(chec
     ("patch", "message"),
     [
         ("words\n@@ -1 +1 @@\n-a\n+b\n", "missing --- header at line 2"),
+        ("+++ b\n@@ -1 +1 @@\n-a\n+b\n", "missing --- header at line 1"),
+        ("words\n+++ b\r\n@@ -1 +1 @@\r\n-a\r\n+b\r\n", "missing --- header at line 2"),
         (HEAD + "@@ -1 +1 @@\n-a\n+b\nand\n@@ -5 +5 @@\n-c\n+d\n", "text between two hunks at line 6"),
         (HEAD + "@@ -1,2 +1,2 @@\n a\n b\n", "a hunk that changes nothing at line 4"),
         (HEAD + "@@ -0,1 +0,1 @@\n-a\n+b\n", "a hunk with lines that starts at line 0 at line 4"),

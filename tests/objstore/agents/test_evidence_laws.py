@@ -75,6 +75,11 @@ class FullDisk(UnsyncedDisk):
         self.require_space(name)
         return super().stage(directory, content, like, mode, name)
 
+    def stage_derived(self, directory: int, content: bytes, name: str) -> str:
+        """Stage a file, unless the disk is full or read-only. Raises DiskFailed."""
+        self.require_space(name)
+        return super().stage_derived(directory, content, name)
+
     def require_space(self, name: str) -> None:
         """Raise DiskFull if the disk is full, and DiskFailed if it is read-only."""
         if self.is_full():

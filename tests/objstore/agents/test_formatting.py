@@ -235,7 +235,7 @@ def test_formatting_after_the_next_event_of_the_session_is_the_persons(
     hooks.begin(call)
     path_in(workspace).write_bytes(WRITTEN)
     hooks.end(call)
-    time.sleep(0.02)  # the file system's clock may lag behind
+    time.sleep(0.05)  # more than a tick of the file system's clock
     match end:
         case "prompt":
             hooks.note_turn(TurnInfo(session="c", began=0, prompt="go on"), has_begun=True)
@@ -247,7 +247,7 @@ def test_formatting_after_the_next_event_of_the_session_is_the_persons(
             hooks.end(other)
         case _:
             hooks.pause("c")
-    time.sleep(0.02)
+    time.sleep(0.05)
     path_in(workspace).write_bytes(FORMATTED)
     if end == "a later tool":
         hooks.end(other)
@@ -264,7 +264,6 @@ def test_formatting_before_the_next_event_is_a_formatters_whenever_it_is_found(
     workspace: Workspace, other: tuple[str, ...]
 ) -> None:
     write_and_format(workspace)
-    time.sleep(0.02)
     for number in range(3):  # none of these looks at the file
         call = replace(CALL, id=f"later {number}", paths=other)
         workspace.hooks.begin(call)

@@ -177,12 +177,24 @@ def test_other_bytes_than_a_pointer_names_are_an_edit(pointers: GitProject) -> N
     assert shown(pointers) == {"large.bin edit": "pending"}
 
 
+OTHER: Final = "other\n"
+OTHER_POINTER: Final = (
+    f"version https://git-lfs.github.com/spec/v1\noid sha256:{hashlib.sha256(OTHER.encode()).hexdigest()}\nsize 6\n"
+)
+
+
 def test_the_content_of_a_pointer_under_review_awaits_review(pointers: GitProject) -> None:
-    other = b"other\n"
-    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{hashlib.sha256(other).hexdigest()}\nsize 6\n"
-    pointers.agent_writes("large.bin", pointer)
-    pointers.agent_writes("large.bin", other.decode())
+    pointers.agent_writes("large.bin", OTHER_POINTER)
+    pointers.agent_writes("large.bin", OTHER)
     assert [view.status for view in pointers.workspace.history.edits(EditFilter())] == [Status.PENDING] * 2
+
+
+def test_the_content_of_a_persons_pointer_is_gits_also_if_an_agent_pulls_it(pointers: GitProject) -> None:
+    (pointers.folder / "large.bin").write_text(OTHER_POINTER)
+    pointers.look()
+    pointers.agent_writes("large.bin", OTHER)
+    origins = [view.edit.origin for view in pointers.workspace.history.edits(EditFilter())]
+    assert sorted(origins) == [Origin.EXTERNAL, Origin.GIT]
 
 
 # ---- submodules

@@ -1,6 +1,7 @@
 """What git does to files is one event, edits come back with their bytes, and no agent's bytes are taken for git's."""
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -77,6 +78,25 @@ def test_an_edit_made_on_a_branch_is_away_on_the_other(project: GitProject) -> N
     assert project.statuses() == {seq: "pending"}
     project.reject(seq)
     assert project.text("0.txt") == FEATURE["0.txt"]
+
+
+def test_a_commit_to_which_git_gives_the_second_before_its_call_began_is_the_agents(project: GitProject) -> None:
+    project.agent_writes("0.txt", CHANGED)
+    while True:
+        call = AgentCall(conversation="c", id=os.urandom(4).hex(), tool="Bash", paths=None)
+        second = int(time.time())
+        project.workspace.hooks.begin(call)
+        if second < time.time() < second + 0.1:
+            break
+        project.workspace.hooks.end(call)
+    # The clock of whole seconds, which git reads, is behind by the time until the system's next tick.
+    late = f"!GIT_COMMITTER_DATE='{second - 1} +0000' git commit -q -am work"
+    project.git("-c", f"alias.late={late}", "late")
+    project.workspace.hooks.end(call)
+    assert project.git("log", "-1", "--format=%ct") == f"{second - 1}\n"
+    assert project.statuses() == {1: "pending"}
+    project.look()
+    assert project.statuses() == {1: "pending"}
 
 
 FIRST = "one\ntwo 0\nthree\nfour\nfive\n"
@@ -273,6 +293,77 @@ def test_a_commit_of_some_lines_accepts_only_the_edits_with_these(project: GitPr
     project.git("commit", "-q", "-m", "a part")
     project.look()
     assert project.statuses() == {1: "accepted", 2: "pending"}
+
+
+def test_a_persons_commit_leaves_rejected_hunks_rejected(project: GitProject) -> None:
+    project.agent_writes("0.txt", "ONE\ntwo 0\nthree\nfour\nFIVE\n")
+    _, units = project.workspace.find_units("1:1")
+    assert isinstance(project.workspace.decide(Action.REJECT, units), Decided)
+    project.git("commit", "-q", "-am", "the rest")
+    project.look()
+    (edit,) = project.workspace.history.edits(EditFilter())
+    assert project.text("0.txt") == "one\ntwo 0\nthree\nfour\nFIVE\n"
+    assert [status.value for status in edit.units[1:]] == ["rejected", "accepted"]
+
+
+@pytest.mark.parametrize("is_seen", [True, False], ids=["looked at", "found with the commit"])
+def test_a_persons_commit_accepts_no_edit_that_the_person_overwrote(project: GitProject, *, is_seen: bool) -> None:
+    agents = "one\ntwo 0\nagent\nfour\nFIVE\n"
+    project.agent_writes("0.txt", agents.replace("agent", "agent's first"))
+    project.agent_writes("0.txt", agents)
+    project.write("0.txt", agents.replace("agent", "mine"))
+    if is_seen:
+        project.look()
+    project.git("commit", "-q", "-am", "mine")
+    project.look()
+    first, *_ = project.workspace.history.edits(EditFilter())
+    assert [status.value for status in first.units[1:]] == ["pending", "accepted"]
+    assert project.statuses() == {1: "pending", 2: "pending", 3: "accepted"}
+    project.write("0.txt", agents)  # as an editor's undo does
+    project.look()
+    assert project.statuses() == {1: "pending", 2: "pending", 3: "away"}
+
+
+def test_a_persons_commit_accepts_what_the_agent_rewrote_itself(project: GitProject) -> None:
+    for line in ("first", "second", "third"):
+        project.agent_writes("0.txt", f"one\ntwo 0\n{line}\nfour\nfive\n")
+    project.git("commit", "-q", "-am", "work")
+    project.look()
+    assert project.statuses() == {1: "accepted", 2: "accepted", 3: "accepted"}
+
+
+def test_lines_under_review_that_git_brings_back_with_other_endings_await_review(project: GitProject) -> None:
+    project.agent_writes("0.txt", "one\ntwo 0\nagent\nfour\nfive\n")
+    project.agent_writes("new.txt", "agent's file\n")
+    project.git("stash", "-q", "-u")
+    project.git("config", "core.autocrlf", "true")
+    project.look()
+    project.git("stash", "pop", "-q")
+    project.look()
+    assert (project.folder / "0.txt").read_bytes() == b"one\r\ntwo 0\r\nagent\r\nfour\r\nfive\r\n"
+    assert [writer_of(project, *of) for of in (("0.txt", b"agent\r"), ("new.txt", b"agent's file\r"))] == [
+        (Origin.UNATTRIBUTED, "pending"),
+        (Origin.UNATTRIBUTED, "pending"),
+    ]
+
+
+def test_a_persons_conversion_of_endings_leaves_the_agents_lines_to_be_rejected(project: GitProject) -> None:
+    project.agent_writes("0.txt", "one\ntwo 0\nagent\nfour\nfive\n")
+    (project.folder / "0.txt").write_bytes(b"one\r\ntwo 0\r\nagent\r\nmine\r\nfour\r\nfive\r\n")
+    project.look()
+    assert project.statuses() == {1: "pending", 2: "pending", 3: "accepted"}
+    assert writer_of(project, "0.txt", b"agent\r") == (Origin.UNATTRIBUTED, "pending")
+    units = [unit for seq in "12" for unit in project.workspace.find_units(seq)[1]]
+    assert isinstance(project.workspace.decide(Action.REJECT, units), Decided)
+    assert (project.folder / "0.txt").read_bytes() == b"one\r\ntwo 0\r\nthree\nmine\r\nfour\r\nfive\r\n"
+
+
+def writer_of(project: GitProject, name: str, line: bytes) -> tuple[Origin, str]:
+    """Return whose edit wrote a line, and that edit's status."""
+    text, blamed = project.workspace.history.blame(name)
+    at = text.split(b"\n").index(line)
+    (view,) = [of.view for of in blamed if of.view is not None and of.start <= at < of.start + of.count]
+    return view.edit.origin, view.status.value
 
 
 def test_with_the_setting_keep_a_commit_accepts_nothing(project: GitProject) -> None:

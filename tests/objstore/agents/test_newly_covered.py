@@ -5,6 +5,7 @@ What such a file was before is not known, so what an agent may have changed in i
 
 import os
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -181,6 +182,7 @@ def test_what_an_agent_may_have_changed_unseen_awaits_review(scene: Scene, way: 
 
 def test_what_changed_before_agents_came_is_known_from_its_first_sight_on(scene: Scene, way: Way) -> None:
     _, show, name, shown = way
+    time.sleep(0.05)  # more than a tick of the file system's clock
     shell(scene.workspace)
     show(scene.root)
     (first,) = [edits_of(scene, shown)]
@@ -209,6 +211,24 @@ def test_an_ignored_file_is_looked_at_when_a_tool_names_it_also_after_reports_we
     assert (made.edit.conversation, made.edit.added, made.status) == ("s", 1, Status.PENDING)
 
 
+@pytest.mark.parametrize("is_announced", [True, False])
+def test_what_changed_in_a_known_file_since_it_was_ignored_is_no_tools_own(scene: Scene, *, is_announced: bool) -> None:
+    (scene.root / "x").write_bytes(HIDDEN)
+    scene.workspace.record_changes(EXTERNAL_CALL)
+    shell(scene.workspace, appended(scene.root / "x"))
+    (scene.root / ".casignore").write_text("x\n")
+    scene.workspace.hooks.notice(EXTERNAL_CALL)
+    shell(scene.workspace, appended(scene.root / "x"), number=2)
+    call = AgentCall(conversation="s", id="named", tool="Edit", paths=("x",))
+    if is_announced:
+        scene.workspace.hooks.begin(call)
+        appended(scene.root / "x")()
+    scene.workspace.hooks.end(call)
+    _, unseen, *made = edits_of(scene, "x")
+    assert (unseen.edit.added, unseen.edit.notes.get(WHY)) == (1, NOT_SEEN)
+    assert [(view.edit.conversation, view.is_unattributed) for view in made] == [("s", False)] * is_announced
+
+
 @pytest.mark.parametrize("writer", ["an agent", "a person, before agents came"])
 def test_what_a_tool_of_ours_finds_in_an_ignored_file_awaits_review_if_an_agent_may_have_written_it(
     scene: Scene, writer: str
@@ -216,6 +236,7 @@ def test_what_a_tool_of_ours_finds_in_an_ignored_file_awaits_review_if_an_agent_
     (scene.root / ".casignore").write_text("x\n")
     (scene.root / "x").write_bytes(HIDDEN)
     scene.workspace.record_changes(EXTERNAL_CALL)
+    time.sleep(0.05)  # more than a tick of the file system's clock
     shell(scene.workspace, *([appended(scene.root / "x")] if writer == "an agent" else []))
     with scene.workspace.call(CallInfo(tool="write", conversation="ours")) as call:
         call.write("x", call.read("x").bytes + b"of the tool\n")

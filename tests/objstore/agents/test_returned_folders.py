@@ -1,6 +1,7 @@
 """Folders that leave a workspace and return: what no one touched is as it was, and what no look read awaits review."""
 
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from objstore import Action, AgentCall, CallInfo, Decided, EditFilter, Seq, TurnInfo, Unit, Workspace
 from objstore.model.results import EXTERNAL_CALL
+from objstore.values.clock import FILE_TIME_LAG_NS
 from tests.support.faulty_disk import UnsyncedDisk
 from tests.support.git_repository import git, new_repository
 
@@ -124,6 +126,15 @@ def test_pending_lines_are_pending_still_when_their_folder_returns(place: Place)
     assert place.edits() == ["edit agent pending"]
 
 
+def test_an_edit_that_is_reopened_while_its_folder_is_away_is_pending_when_it_returns(place: Place) -> None:
+    place.shell(lambda: place.write(FIRST + NEW))
+    place.decide(Action.ACCEPT)
+    place.leave_unseen()
+    place.decide(Action.RESET)
+    place.come_back()
+    assert place.edits() == ["edit agent pending"]
+
+
 def test_a_persons_folder_is_as_it_was_when_it_left_not_as_it_was_when_it_left_before(place: Place) -> None:
     """The edit is away when the folder leaves again: the state without a file that is then met had it accepted."""
     new_repository(place.root)
@@ -143,7 +154,45 @@ def test_a_persons_folder_is_as_it_was_when_it_left_not_as_it_was_when_it_left_b
     assert place.edits() == []
 
 
+@pytest.mark.parametrize("is_person", [True, False], ids=["a person's line", "an agent's line"])
+def test_a_folder_is_as_it_was_though_git_wrote_its_file_while_it_was_away(place: Place, *, is_person: bool) -> None:
+    new_repository(place.root)
+    git(place.root, "add", "other", "part")
+    git(place.root, "commit", "-q", "-m", "first")
+    place.look()
+    if is_person:
+        place.write(FIRST + NEW)
+    else:
+        place.shell(lambda: place.write(FIRST + NEW))
+    place.look()
+    time.sleep(2 * FILE_TIME_LAG_NS / 1e9)
+    place.leave_unseen()
+    works_elsewhere(place)
+    git(place.root, "checkout", "-q", "-f", "HEAD", "--", ".")
+    place.look()
+    shutil.rmtree(place.part)
+    place.look()
+    place.come_back()
+    assert place.status_of(b"new") == ("external accepted" if is_person else "agent pending")
+
+
 # ---- what no look has read
+
+
+@pytest.mark.parametrize("text", ["as it was", "rejected"])
+def test_what_a_shell_wrote_while_git_had_a_file_at_its_path_awaits_review(place: Place, text: str) -> None:
+    place.shell(lambda: place.write(FIRST + NEW))
+    place.decide(Action.REJECT if text == "rejected" else Action.ACCEPT)
+    place.look()
+    place.leave_unseen()
+    place.part.mkdir()
+    (place.part / "a").write_bytes(FIRST)
+    place.look()
+    shutil.rmtree(place.part)
+    place.look()
+    place.shell(lambda: place.write(FIRST + NEW))
+    place.come_back()
+    assert place.status_of(b"new") == "unattributed pending"
 
 
 @pytest.mark.parametrize("has_left", [True, False], ids=["while it is away", "before it leaves"])

@@ -727,6 +727,29 @@ def test_a_new_file_with_lines_under_review_awaits_review_whoever_finds_it(proje
     assert project.has_no_faults()
 
 
+@pytest.mark.parametrize("text", ["{new}{line}", "{line}{new}"])
+def test_a_line_under_review_in_a_file_that_is_made_again_awaits_review(project: GitProject, text: str) -> None:
+    project.agent_writes("0.txt", AGENTS)
+    (project.folder / "0.txt").unlink()
+    project.look()
+    new = "".join(f"quite new {number}\n" for number in range(9))
+    project.write("0.txt", text.format(new=new, line="agent's three\n"))
+    project.look()
+    assert status_of(project, "agent's three") == "unattributed pending"
+    project.reject(3)
+    assert not (project.folder / "0.txt").exists()
+    assert project.has_no_faults()
+
+
+def test_a_file_that_is_made_again_with_no_line_under_review_is_the_persons(project: GitProject) -> None:
+    project.agent_writes("0.txt", AGENTS)
+    (project.folder / "0.txt").unlink()
+    project.look()
+    project.write("0.txt", FIRST + "quite new\n")
+    project.look()
+    assert status_of(project, "quite new") == "external accepted"
+
+
 def test_a_decision_that_was_shown_something_else_records_nothing_that_came_back(project: GitProject) -> None:
     project.agent_writes("0.txt", AGENTS)
     project.agent_writes("0.txt", AGENTS + "agent's last\n")

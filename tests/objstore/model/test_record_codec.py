@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from objstore.model.basic_types import Action, CommentState, DocumentId, FileState, Operation, Seq, Status, Unit
-from objstore.model.canonical_msgpack import decode, encode, unpack
+from objstore.model.canonical_msgpack import decode, encode
 from objstore.model.ids import BlobId, RecordId
 from objstore.model.record_codec import decode_record, encode_record, written_by
 from objstore.model.records import (
@@ -26,7 +26,7 @@ from objstore.model.records import (
     Void,
     WrittenFile,
 )
-from objstore.model.replay_records import ReplayEdit, replay_edit
+from objstore.model.replay_records import ReplayEdit, replay_edit, replay_fields
 from objstore.text.hunks import Hunk
 from objstore.values.errors import RecordInvalid
 from tests.support import strategies as draw
@@ -92,7 +92,7 @@ def test_written_files_of_a_decision_can_be_read_without_its_verdicts(
 @given(edit=draw.edits(), previous=st.none() | draw.record_ids, follows=st.booleans())
 def test_a_replay_sees_the_fields_of_the_edit_record(*, edit: Edit, previous: RecordId | None, follows: bool) -> None:
     known = edit.before if follows else STATE
-    past = replay_edit(unpack(encode_record(edit, previous)), known)
+    past = replay_edit(replay_fields(encode_record(edit, previous)), known)
     assert past == ReplayEdit(*(getattr(edit, name) for name in ReplayEdit._fields))
     assert follows is False or past.before is edit.before
 

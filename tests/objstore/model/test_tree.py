@@ -70,7 +70,22 @@ def test_an_entry_that_is_read_alone_is_that_of_the_decoded_tree(entries: list[T
 )
 def test_what_is_no_tree_is_refused_where_a_part_of_it_is_read(damaged: bytes) -> None:
     with pytest.raises(TreeInvalid):
-        TreeFolder(damaged)
+        list(TreeFolder(damaged))
+
+
+def test_questions_that_the_bytes_answer_do_not_read_a_large_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A blob that looks like an excluded entry with another entry behind it, and a name that others contain.
+    odd = BlobId(b"\x91\xc4\x1b" + bytes(27) + b"\x93\xc4")
+    entries = [TreeEntry(b"f%d.py" % at, stat.S_IFREG | 0o644, odd) for at in range(1_000)]
+    folder = TreeFolder(encode_tree(entries))
+    with monkeypatch.context() as without:
+        without.setattr("objstore.model.tree.unpack", None)
+        assert folder.get(b"f1000.py") is folder.get(b"1.py") is folder.get(b"f1.pyc") is None
+        assert not folder.leaves_names_out()
+    assert [folder.get(entry.name) for entry in entries] == entries
+    for name in (b"a", b"f1.pyc", b"z" * 300):  # first, between others and last
+        assert TreeFolder(encode_tree([*entries, ExcludedEntry(name)])).leaves_names_out()
+        assert TreeFolder(encode_tree([ExcludedEntry(name)])).leaves_names_out()
 
 
 @given(FOLDERS)

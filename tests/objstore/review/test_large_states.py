@@ -1,4 +1,7 @@
-"""Test large states: a file over the limit is decided on as a whole, and no byte of it is lost."""
+"""Test large states: a file over the limit is decided on as a whole, and no byte of it is lost.
+
+The limit is lowered. At the real one, tests of streaming, of the command and of stores of earlier versions have files.
+"""
 
 import os
 import random
@@ -7,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
@@ -15,7 +18,6 @@ from typing import Final
 import pytest
 
 from objstore import (
-    MAX_BLOB,
     Action,
     BlobTooLarge,
     CallInfo,
@@ -47,12 +49,19 @@ from objstore.values.fastclass import replace
 from tests.support.command_runner import environment
 from tests.support.damaged_stores import damage, lose
 from tests.support.faulty_disk import WHOLE, CountdownDisk, PowerCut, full_disk, power_cut
+from tests.support.lower_limit import LOWER_LIMIT, lowered_limit
 from tests.support.scene import TEN, Scene
 
 MEGABYTE: Final = 1 << 20
 NOISE: Final = os.urandom(5 * MEGABYTE)
-LARGE: Final = NOISE + bytes(MAX_BLOB - len(NOISE)) + b"the end\n"
+LARGE: Final = NOISE + bytes(LOWER_LIMIT - len(NOISE)) + b"the end\n"
 OTHER: Final = NOISE[: 3 * MEGABYTE] + b"put in" + LARGE[3 * MEGABYTE :]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def lower_limit() -> Iterator[None]:
+    with lowered_limit():
+        yield
 
 
 def edit(scene: Scene, path: str, content: bytes) -> int:
@@ -267,7 +276,7 @@ def test_large_blob_is_never_read_completely_into_memory(scene: Scene) -> None:
 
 def test_damaged_chunk_affects_only_the_states_that_contain_it(scene: Scene, tmp_path: Path) -> None:
     edit(scene, "f", LARGE)
-    other = bytes(MAX_BLOB) + NOISE
+    other = bytes(LOWER_LIMIT) + NOISE
     edit(scene, "g", other[1:] + b"another")
     (segment,) = (scene.root / ".cas" / "segments").glob("*.seg")
     content = bytearray(segment.read_bytes())
@@ -466,7 +475,9 @@ def test_full_disk_at_any_step_changes_nothing(tmp_path: Path) -> None:
 ALTERNATING_WRITER: Final = """
 import sys
 from objstore import CallInfo, FileState, Workspace
+from tests.support.lower_limit import LOWER_LIMIT, set_limit
 
+set_limit(LOWER_LIMIT)
 with Workspace.open(sys.argv[1]) as workspace:
     states = [view.edit.after for view in workspace.history.edits()[:2]]
     while True:
@@ -584,7 +595,7 @@ def test_content_that_no_interrupted_rewrite_can_leave_is_kept_as_external(
 
 @pytest.mark.parametrize("markers", [False, True])
 def test_a_decision_whose_text_would_be_too_large_is_refused_with_its_size(scene: Scene, *, markers: bool) -> None:
-    first, last, new = (letter * (30 * MEGABYTE) + b"\n" for letter in (b"a", b"b", b"c"))
+    first, last, new = (letter * (LOWER_LIMIT * 15 // 32) + b"\n" for letter in (b"a", b"b", b"c"))
     (scene.root / "f").write_bytes(first + TEN + last[:MEGABYTE] + b"\n")
     scene.write("f", TEN + last[:MEGABYTE] + b"\n")
     scene.write("f", TEN + last + new)
@@ -597,7 +608,7 @@ def test_a_decision_whose_text_would_be_too_large_is_refused_with_its_size(scene
 
 
 def test_conflict_too_large_for_markers_is_reported_as_a_conflict(scene: Scene) -> None:
-    old, new, newest = (letter * (23 * MEGABYTE) + b"\n" for letter in (b"a", b"b", b"c"))
+    old, new, newest = (letter * (LOWER_LIMIT * 23 // 64) + b"\n" for letter in (b"a", b"b", b"c"))
     (scene.root / "f").write_bytes(TEN + old + TEN)
     scene.write("f", TEN + new + TEN)
     scene.write("f", TEN + newest + TEN)

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -23,6 +24,9 @@ from objstore.worktree.walk import ScanLimits
 from tests.support.scene import TEN, Scene
 
 OVER_THE_LIMIT = (256 << 30) + 1
+
+GRACE_SECONDS: Final = 2.05
+"""Until a file's times are old enough to be believed."""
 
 SOURCE: Final = str(Path(__file__).parents[3])
 
@@ -130,6 +134,27 @@ def test_files_of_an_unfinished_writer_are_no_external_changes(scene: Scene) -> 
     mark.write_bytes(before)  # as where the writer was killed before it came to the file
     (scene.root / "f").write_bytes(TEN)
     assert scene.workspace.review.status().unreadable == ("f: its last recorded change may not be written yet",)
+
+
+def test_a_status_that_waited_for_a_writer_looks_at_all_files_once_more(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a/found", "b/changes", "c/new", *(f"{number}/same" for number in range(20))):
+        scene.write(name, TEN)
+        os.utime(scene.root / name, (0, 0))
+    time.sleep(GRACE_SECONDS)
+    assert scene.workspace.review.status().external == ()  # from here on, it only compares stat signatures
+    (scene.root / "a" / "found").write_bytes(b"by hand\n")
+    waits = iter([True])
+
+    def await_writer(_: Journal, __: float) -> bool:
+        if next(waits, False):
+            scene.write("c/new", b"by a writer\n")
+            (scene.root / "b" / "changes").write_bytes(b"by hand, meanwhile\n")
+        return True
+
+    monkeypatch.setattr(Journal, "await_writer", await_writer)
+    assert [change.path for change in scene.workspace.review.status().external] == ["a/found", "b/changes"]
 
 
 def test_a_status_that_waits_for_a_writer_keeps_no_other_thread_waiting(scene: Scene) -> None:

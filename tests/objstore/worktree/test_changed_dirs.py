@@ -22,7 +22,7 @@ from objstore.disk.fs.stat_signature import (
     unpack_signatures,
 )
 from objstore.worktree.batch_stat import is_single, open_stat_table
-from objstore.worktree.changed_dirs import changed_folders, key_of
+from objstore.worktree.changed_dirs import SharedLooks, changed_folders, key_of
 
 TIMES = st.integers(-(1 << 63), (1 << 63) - 1)
 WORDS = st.integers(0, (1 << 64) - 1)
@@ -137,6 +137,24 @@ def test_every_change_of_one_of_many_files_is_found(tmp_path: Path) -> None:
         without_keys = [folder_signature._replace(key=None) for folder_signature in known]
         # Of the folder itself nothing is asked then, but that it is one.
         assert set(changed_folders(root, known)) - set(changed_folders(root, without_keys)) == {b"d5"}
+    finally:
+        os.close(root)
+
+
+def test_files_that_another_comparison_has_just_seen_are_not_looked_at_again(tmp_path: Path) -> None:
+    for folder in (tmp_path / "same names", tmp_path / "other names"):
+        folder.mkdir()
+        (folder / "a").touch()
+    root = os.open(tmp_path, os.O_RDONLY)
+    try:
+        known = [folder_signature_of(folder) for folder in sorted(tmp_path.iterdir())]
+        shared: SharedLooks = {}
+        assert changed_folders(root, known, shared=shared) == []
+        (tmp_path / "same names" / "a").write_bytes(b"x")
+        (tmp_path / "other names" / "a").write_bytes(b"x")
+        others = [known[0]._replace(names=b"a\0b", key=None), known[1]]
+        assert changed_folders(root, others, shared=shared) == [b"other names"]
+        assert sorted(changed_folders(root, known)) == [b"other names", b"same names"]
     finally:
         os.close(root)
 

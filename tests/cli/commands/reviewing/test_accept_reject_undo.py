@@ -392,6 +392,13 @@ def test_all_of_nothing_is_nothing_to_do(runner: CommandRunner) -> None:
         assert runner.done(action, "--all").text.startswith("Nothing to do")
 
 
+def test_a_group_without_anything_to_reject_is_not_called_rejected(runner: CommandRunner) -> None:
+    for text in ("1\n", "mine\n"):
+        (runner.folder / "a").write_text(text)
+        runner.done("record")
+    assert runner.done("reject", "--all").text == "Nothing to do: nothing here is left to reject.\n"
+
+
 def test_a_decision_on_a_file_leaves_edits_by_hand(runner: CommandRunner) -> None:
     runner.write("a", b"1\n2\n3\n")
     (runner.folder / "a").write_bytes(b"1\n2\n3\nmine\n")
@@ -650,7 +657,7 @@ def test_a_named_pipe_in_the_place_of_a_file_is_named_at_once(runner: CommandRun
 
 @pytest.mark.skipif(sys.platform != "linux", reason="file systems elsewhere may keep no holes")
 def test_a_sparse_file_stays_sparse(runner: CommandRunner) -> None:
-    path, size = runner.folder / "image", 64 << 20
+    path, size = runner.folder / "image", 8 << 20
     with path.open("wb") as file:
         file.truncate(size)
     runner.done("record")

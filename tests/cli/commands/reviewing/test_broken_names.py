@@ -3,8 +3,11 @@
 from pathlib import Path
 
 import pytest
+from msgpack import unpackb
 
-from tests.support.command_runner import CommandRunner, cas
+from objstore.disk.fs.reserved_names import NAMES_NAME, STORE_NAME
+from objstore.model.ids import HASH_SIZE
+from tests.support.command_runner import CommandRunner, cas, modules_loaded
 from tests.support.hooked_agents import ClaudeCode
 
 NET = b"import time\n\n\ndef get(url):\n    return url\n"
@@ -44,6 +47,45 @@ def test_rejecting_with_users_takes_out_what_uses_it_too(two: CommandRunner) -> 
     assert "takes `retry`" not in said
     two.done("reject", "3", "--with-users")
     assert (two.bytes("net.py"), two.bytes("app.py").splitlines()[0]) == (NET, b"from net import get")
+
+
+def test_accepted_users_are_listed_before_they_are_rejected(two: CommandRunner) -> None:
+    two.done("accept", "4")
+    status, said = two.typed_at("[y/N]", lambda: "n\n", "reject", "3", "--with-users")
+    assert (status, "This rejects 2 edits, 1 of them accepted: edit 4." in said) == (130, True), said
+    assert two.bytes("app.py") == USES
+
+
+def sources_in(index: Path) -> set[bytes]:
+    """Return the keys of the sources that an index of names knows."""
+    return set(unpackb(index.read_bytes()[len(b"casnames3") + HASH_SIZE :]))
+
+
+@pytest.mark.parametrize("held", [None, b"casnames2", b"casnames3" + bytes(32)], ids=["none", "older", "damaged"])
+def test_index_of_names_that_is_of_no_use_is_made_again(two: CommandRunner, held: bytes | None) -> None:
+    index = two.folder / STORE_NAME / NAMES_NAME
+    two.done("reject", "3", "--dry-run")
+    known = sources_in(index)
+    index.unlink()
+    if held is not None:
+        index.write_bytes(held)
+    assert "app.py:1 imports it" in two.done("reject", "3", "--dry-run").text
+    assert sources_in(index) == known
+
+
+def test_decision_that_changes_no_name_leaves_the_index_of_names(two: CommandRunner) -> None:
+    two.write("net.py", RETRY.replace(b"return times", b"return times + 1"))
+    index = two.folder / STORE_NAME / NAMES_NAME
+    index.parent.mkdir(exist_ok=True)
+    index.write_bytes(b"casnames3 and no more")
+    two.done("reject", "5")
+    assert (two.bytes("net.py"), index.read_bytes()) == (RETRY, b"casnames3 and no more")
+
+
+def test_decision_on_one_language_loads_nothing_that_reads_another(two: CommandRunner) -> None:
+    loaded = modules_loaded("reject", "3", folder=two.folder)
+    assert "objstore.text.needs.python_names" in loaded
+    assert loaded.isdisjoint({"objstore.text.needs.script_names", "objstore.text.needs.script_program"})
 
 
 def test_name_in_the_same_file_is_named_with_its_line(runner: CommandRunner) -> None:

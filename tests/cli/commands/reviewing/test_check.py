@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.commands.reviewing.test_trial import copies, wait_until_gone
-from tests.support.command_runner import PATIENCE, PROGRAM, CommandRunner, cas, environment
+from tests.support.command_runner import PATIENCE, PROGRAM, CommandRunner, cas, environment, modules_loaded
 from tests.support.hooked_agents import ClaudeCode, recorded_project
 
 ALL = b"1\ntwo\nthree\n4\n"
@@ -40,6 +40,12 @@ def test_decision_is_made_only_if_the_command_succeeds(
     turns.done(*words, "--check", "true")
     assert turns.statuses() != before
     assert copies(place) == []
+
+
+def test_decision_without_a_check_loads_nothing_that_runs_programs(turns: CommandRunner) -> None:
+    loaded = modules_loaded("reject", "2", folder=turns.folder)
+    assert "cli.commands.check" in loaded
+    assert loaded.isdisjoint({"cli.commands.try_", "subprocess", "shutil", "pathlib"})
 
 
 def test_command_sees_what_the_decision_leaves(turns: CommandRunner) -> None:

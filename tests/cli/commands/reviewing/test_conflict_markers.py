@@ -34,12 +34,20 @@ def runner_with_markers(runner: CommandRunner) -> CommandRunner:
 def test_a_reject_with_markers_names_the_hunks_set_aside(runner: CommandRunner) -> None:
     conflicting_edits(runner)
     dry = runner.done("reject", "--markers", "2", "--dry-run").text
-    assert "Would set aside hunk 3:1: between conflict markers, at a place in a.\n" in dry
+    assert "Would set aside edit 3: between conflict markers, at a place in a.\n" in dry
     assert "+<<<<<<< without edit 2 (conv_one)\n" in dry
     assert runner.done("reject", "--markers", "2").text == (
-        "Rejected edit 2.\nSet aside hunk 3:1: between conflict markers, at a place in a (edit 4).\nRewrote a\n"
+        "Rejected edit 2.\nSet aside edit 3: between conflict markers, at a place in a (edit 4).\nRewrote a\n"
     )
     assert runner.bytes("a") == TEXT_WITH_MARKERS
+
+
+def test_what_was_set_aside_is_not_called_an_acceptance_that_goes(runner: CommandRunner) -> None:
+    conflicting_edits(runner)
+    runner.done("accept", "3")
+    assert runner.done("reject", "--markers", "2").text == (
+        "Rejected edit 2.\nSet aside edit 3: between conflict markers, at a place in a (edit 4).\nRewrote a\n"
+    )
 
 
 def test_status_log_and_show_report_conflict_markers(runner_with_markers: CommandRunner) -> None:
@@ -85,7 +93,7 @@ def test_another_decision_removes_the_markers_and_says_so(runner_with_markers: C
         "Removed the conflict markers of edit 4; what was set aside for them is restored.\n"
         "Rewrote a\n"
     )
-    assert runner_with_markers.done("undo").text == "Undid the acceptance of edits 2 4 and hunk 3:1.\nRewrote a\n"
+    assert runner_with_markers.done("undo").text == "Undid the acceptance of edits 2 3 4.\nRewrote a\n"
     assert runner_with_markers.bytes("a") == TEXT_WITH_MARKERS
     assert "Removed the conflict markers of edit 4" in runner_with_markers.done("undo").text
     assert runner_with_markers.bytes("a") == b"p\nB\nq\n"
@@ -93,17 +101,17 @@ def test_another_decision_removes_the_markers_and_says_so(runner_with_markers: C
 
 def test_undo_and_redo_name_edits_that_were_decided_again(runner_with_markers: CommandRunner) -> None:
     runner_with_markers.done("reject", "2", "3", "-m", "neither")
-    assert runner_with_markers.done("undo").text == "Undid the rejection of edits 2 4 and hunk 3:1.\nRewrote a\n"
+    assert runner_with_markers.done("undo").text == "Undid the rejection of edits 2 3 4.\nRewrote a\n"
     assert "neither" not in runner_with_markers.done("log").text
     assert runner_with_markers.done("redo").text == (
-        "Redid the rejection of edit 2 and hunk 3:1.\nRemoved the conflict markers of edit 4.\nRewrote a\n"
+        "Redid the rejection of edits 2 3.\nRemoved the conflict markers of edit 4.\nRewrote a\n"
     )
     assert runner_with_markers.done("log").text.count("reason: neither") == len(["2", "3", "4"])
 
 
 def test_rejecting_the_hunk_set_aside_resolves_the_conflict(runner_with_markers: CommandRunner) -> None:
     assert runner_with_markers.done("reject", "3:1").text == (
-        "Rejected hunk 3:1.\nRemoved the conflict markers of edit 4.\nRewrote a\n"
+        "Rejected edit 3.\nRemoved the conflict markers of edit 4.\nRewrote a\n"
     )
     assert runner_with_markers.bytes("a") == b"p\nx\nq\n"
 

@@ -40,7 +40,7 @@ def test_a_refused_rejection_names_the_command_that_keeps_and_the_one_that_drops
 
 def test_the_lines_of_a_person_stay_and_those_of_the_agent_go(created: CommandRunner) -> None:
     said = created.done("reject", "1", "--keep-lines").text
-    assert said == "Rejected edit 1.\nKept sub/new with 3 lines of hunks 2:1 2:2, as edit 3.\nRewrote sub/new\n"
+    assert said == "Rejected edit 1.\nKept sub/new with 3 lines of edit 2, as edit 3.\nRewrote sub/new\n"
     assert created.bytes("sub/new") == b"mine\na2 fixed\nmy end\n"
     rows = created.done("log", "--json").lines()
     assert [(row["seq"], row["status"], row["origin"]) for row in rows][:1] == [(3, "accepted", "person")]
@@ -51,7 +51,7 @@ def test_the_lines_of_a_person_stay_and_those_of_the_agent_go(created: CommandRu
 def test_a_dry_run_shows_what_stays_and_changes_nothing(created: CommandRunner) -> None:
     before = created.bytes("sub/new")
     said = created.done("reject", "1", "--keep-lines", "--dry-run").text
-    assert "Would keep sub/new with 3 lines of hunks 2:1 2:2.\n" in said
+    assert "Would keep sub/new with 3 lines of edit 2.\n" in said
     assert "-a1\n mine\n" in said
     shape = created.done("reject", "1", "--keep-lines", "--dry-run", "--json").json()
     assert [(kept["edit"], kept["lines"], kept["units"]) for kept in shape["kept"]] == [(None, 3, ["2:1", "2:2"])]

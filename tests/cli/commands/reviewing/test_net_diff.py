@@ -158,6 +158,7 @@ def test_json_has_each_change_with_its_hunks(runner: CommandRunner) -> None:
         "shares_with": [1],
         "seen": False,
         "awaited": [],
+        "awaited_comments": [],
         "comments": [],
     }
     assert file["diff"] == runner.done("diff").text
@@ -363,5 +364,5 @@ def test_hunks_are_named_as_ever_where_a_file_has_a_number_for_a_name(runner: Co
     accepted(runner, "2", TEN)
     runner.write("2", TEN.replace(b"1\n", b"one\n", 1))
     runner.edit("2", b"5\n", b"five\n")
-    assert runner.done("reject", "2:1").text == "Rejected hunk 2:1.\nRewrote 2\n"
+    assert runner.done("reject", "2:1").text == "Rejected edit 2.\nRewrote 2\n"
     assert runner.done("reject", "./2:5").text == "Rejected edit 3.\nRewrote 2\n"

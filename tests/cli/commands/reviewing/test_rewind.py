@@ -468,9 +468,8 @@ def test_an_exact_rewind_keeps_what_was_made_before_the_prompt_and_recorded_afte
         (runner.folder / name).write_bytes(b"1\n")
     runner.done("record")
     (runner.folder / "notes").write_text("person's\n")
-    time.sleep(0.02)  # files' times have the resolution of the kernel's clock
     turn = TurnInfo(session="one", began=now(), client="claude-code")
-    time.sleep(0.02)
+    time.sleep(0.05)  # more than a tick: no hook has compared the clock with that of files
     runner.call(lambda call: call.write("made", b"new\n"), conversation="one", turn=turn)
     if is_recorded_in_the_call:
         runner.call(lambda call: call.write("notes", b"person's\nagent's\n"), conversation="one", turn=turn)

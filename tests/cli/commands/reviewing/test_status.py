@@ -11,7 +11,15 @@ from typing import Final
 import pytest
 
 from cli.render.status import size_text
-from tests.support.command_runner import PROGRAM, CommandRunner, environment, unforked_cas
+from tests.support.command_runner import (
+    PROGRAM,
+    CommandRunner,
+    cas_unprivileged,
+    environment,
+    modules_loaded,
+    unforked_cas,
+)
+from tests.support.git_repository import new_repository
 
 
 def test_an_empty_workspace_has_nothing_pending(runner: CommandRunner) -> None:
@@ -99,6 +107,28 @@ def test_files_without_edits_are_compared_with_the_baseline(runner: CommandRunne
     runner.done("record")
     assert len(runner.done("log", "--json").lines()) == 4
     assert "changed outside" not in runner.done("status").text
+
+
+def test_a_status_loads_nothing_that_describes_what_it_does_not_find(runner: CommandRunner) -> None:
+    new_repository(runner.folder)
+    runner.write("a.txt", b"1\n")
+    runner.done("record")
+    loaded = modules_loaded("status", folder=runner.folder)
+    assert "objstore.history.unfollowed_repositories" in loaded
+    rare = {"agents.differences", "disk.git.command", "disk.ignore_rules.gitignore", "history.git_events"}
+    rare |= {"model.records", "model.results", "worktree.scan"}
+    assert loaded.isdisjoint({f"objstore.{name}" for name in rare})
+
+
+def test_a_status_after_a_rejection_loads_nothing_that_records(runner: CommandRunner) -> None:
+    runner.write("a.txt", b"1\n")
+    runner.write("a.txt", b"one\n")
+    runner.done("record")
+    runner.done("reject", "2")
+    loaded = modules_loaded("status", folder=runner.folder)
+    assert "objstore.agents.differences" in loaded
+    rare = {"agents.detect", "model.records", "model.results", "storage.store.write_batch", "text.diff"}
+    assert loaded.isdisjoint({f"objstore.{name}" for name in rare})
 
 
 def test_changes_from_outside_are_listed_by_kind(runner: CommandRunner) -> None:
@@ -237,6 +267,16 @@ def test_an_unreadable_file_is_reported_in_json_as_valid_unicode(runner: Command
     assert "\ncan't be read:\n  \"bad\\xff: " in runner.done("status").text
 
 
+def test_each_file_that_cannot_be_read_is_named_once_whatever_its_name(runner: CommandRunner) -> None:
+    runner.write("a: b", b"1\n")
+    (runner.folder / "a").write_bytes(b"1\n")
+    runner.done("record")
+    for name in ("a", "a: b"):
+        (runner.folder / name).chmod(0)
+    unreadable = cas_unprivileged("status", "--json", folder=runner.folder).json()["unreadable"]
+    assert [each.partition(": Permission")[0] for each in unreadable] == ["a: b", "a"]
+
+
 def test_counts_of_any_length_are_aligned(runner: CommandRunner) -> None:
     runner.write("a", b"x\n" * 30_000)
     runner.write("a", b"y\n" * 20_000)
@@ -281,7 +321,7 @@ FILTERS = [
 
 @pytest.mark.parametrize(("words", "edits"), FILTERS)
 def test_a_filtered_status_lists_the_matching_edits_newest_first(runner: CommandRunner, words: str, edits: str) -> None:
-    several(runner)
+    runner.prepared(several)
     ran = runner.cas("status", *words.split())
     assert (ran.status, ran.said) == (0, "" if edits else "No edit matches.\n")
     rows = [line for line in ran.text.splitlines() if not line.startswith("       reason: ")]
@@ -293,7 +333,7 @@ def test_a_filtered_status_lists_the_matching_edits_newest_first(runner: Command
 def test_a_row_of_a_filtered_status_has_number_id_time_status_operation_file_and_conversation(
     runner: CommandRunner,
 ) -> None:
-    several(runner)
+    runner.prepared(several)
     logged = {edit["seq"]: edit for edit in runner.done("log", "--json").lines()}
     rows = runner.done("status", "--file", "src/a.py").text.splitlines()
     names = ["src/a.py -> c.py  conv_one", "src/a.py  conv_two", "src/a.py  conv_one"]
@@ -308,7 +348,7 @@ def test_a_row_of_a_filtered_status_has_number_id_time_status_operation_file_and
 
 
 def test_a_filtered_status_is_printed_as_the_log_is_in_json(runner: CommandRunner) -> None:
-    several(runner)
+    runner.prepared(several)
     found = runner.done("status", "--status", "rejected", "--json")
     assert found.out == runner.done("log", "--status", "rejected", "--json").out
     assert found.lines()[0].keys() >= {"edit_id", "timestamp", "status", "operation", "conversation_id", "file_path"}
@@ -348,7 +388,7 @@ def test_names_in_a_filtered_status_are_escaped(runner: CommandRunner) -> None:
 def test_a_filter_that_names_nothing_is_refused(
     runner: CommandRunner, words: list[str], status: int, said: str
 ) -> None:
-    several(runner)
+    runner.prepared(several)
     ran = runner.cas("status", *words)
     assert (ran.status, ran.text) == (status, "")
     assert ran.said.startswith(said)

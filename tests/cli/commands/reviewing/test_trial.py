@@ -257,7 +257,8 @@ def test_next_trial_sweeps_what_a_killed_one_left_and_spares_a_living_one(runner
 
 
 def test_command_reads_the_terminal_and_ctrl_c_ends_it_alone(runner: CommandRunner, place: Path) -> None:
-    script = "import time; print('got', input('ask'), flush=True); time.sleep(1000)"
+    # Python does not notice a signal that comes just before a sleep begins until that ends: sleep often.
+    script = "import time; print('got', input('ask'), flush=True)\nwhile True: time.sleep(0.1)"
     status, shown = on_terminal(
         ["try", "--", sys.executable, "-c", script],
         Answer(after="ask", typed=lambda: "something\n"),

@@ -142,6 +142,31 @@ def test_decision_is_taken_back_until_it_is_carried_out(lap: CommandRunner, desk
     assert lap.cas("undo", "stranger/").status == lap.cas("undo", "1").status == 2
 
 
+def test_name_without_a_slash_takes_back_no_decision_on_another_store(lap: CommandRunner) -> None:
+    ran = lap.cas("undo", "desk")
+    assert (ran.status, "`cas undo desk/`, with a slash, takes back" in ran.said) == (2, True), ran.said
+    assert "Would take back decision 1." in lap.done("undo", "desk/", "--dry-run").text
+
+
+def test_decision_that_changes_nothing_there_is_an_answer_in_json_too(lap: CommandRunner) -> None:
+    ran = lap.done("reopen", "desk/1", "--json")
+    assert ran.json() == {"store": "desk", "action": "reset", "units": [], "entry": None, "dry_run": False}
+    assert lap.done("reopen", "desk/1").text == "Nothing to do: already pending.\n"
+
+
+def test_more_than_a_screenful_of_another_store_is_rejected_after_a_question(desk: Path, runner: CommandRunner) -> None:
+    with Workspace.open(desk, UnsyncedDisk()) as workspace:
+        for number in range(30):
+            write(workspace, f"{number}.txt", b"new\n")
+        workspace.remotes.push("team")
+    pull(runner.folder, desk)
+    status, said = runner.typed_at("[y/N]", lambda: "n\n", "reject", "desk/", "--all")
+    assert (status, "Reject 33 changes in 32 files?" in said) == (130, True), said
+    assert not runner.done("log", "desk/", "--json").lines()[0]["awaited"]
+    status, said = runner.typed("reject", "desk/", "--all", "--yes")
+    assert (status, "Decision 1 asks desk to reject" in said) == (0, True), said
+
+
 def test_comment_waits_until_the_other_store_takes_it_over(lap: CommandRunner, desk: Path) -> None:
     there = CommandRunner(desk)
     assert "Comment 2 is for desk" in lap.done("comment", "desk/1:1", "-m", "Why?").text
@@ -153,6 +178,10 @@ def test_comment_waits_until_the_other_store_takes_it_over(lap: CommandRunner, d
     assert "Why?" not in lap.done("show", "desk/1:2").text
     (first, second) = lap.done("comment", "desk/", "--json").lines()
     assert (first["units"], second["units"], second["result"]) == (["1:1"], ["1:2"], "open")
+    assert lap.done("show", "desk/1", "--json").json()["edits"][0]["awaited_comments"] == [first, second]
+    assert lap.done("show", "desk/1:2", "--json").json()["edits"][0]["awaited_comments"] == [second]
+    net = {file["file_path"].rpartition("/")[2]: file for file in lap.done("diff", "desk/", "--json").lines()}
+    assert [change["awaited_comments"] for change in net["a.txt"]["changes"]] == [[first], [second]]
     there.done("pull")
     lap.done("reject", "desk/2")  # reads the log, and fetches nothing
     assert "comment taken over since the last pull  1:1" in lap.done("show", "desk/1").text
@@ -160,7 +189,10 @@ def test_comment_waits_until_the_other_store_takes_it_over(lap: CommandRunner, d
     lap.done("pull")
     listed_now = lap.done("comment", "desk/", "--json").lines()
     assert [(view["text"], view["hunks"]) for view in listed_now] == [("Why?", ["1:1"]), ("And here?", ["1:2"])]
-    assert lap.cas("comment", "desk/", "--reply", "1", "-m", "No").status == 2
+    for typed in ("desk/ --reply 1", "--reply desk/1", "--resolve desk/1", "--reopen desk/1"):
+        refused = lap.cas("comment", *typed.split())
+        assert refused.status == 2
+        assert "Comments are answered and resolved by desk (team)" in refused.said
     assert lap.cas("comment", "desk/9", "-m", "No").status == 1
 
 
@@ -199,3 +231,13 @@ def test_comment_from_an_editor_that_cannot_be_sent_is_shown(lap: CommandRunner,
     status, said = on_terminal(["comment", "desk/1:1"], folder=lap.folder, settings={"VISUAL": str(editor)})
     assert status == 1
     assert "What you typed:\n    one\n    \\x1btwo\n" in said
+
+
+def test_reason_for_what_is_already_rejected_elsewhere_is_said_to_be_lost(lap: CommandRunner, desk: Path) -> None:
+    CommandRunner(desk).done("pull")
+    lap.done("pull")
+    said = lap.done("reject", "desk/1:1", "-m", "Too loud.").text
+    assert said == (
+        "Nothing to do: already rejected.\nThe reason was not recorded. "
+        "To record it, `cas reopen` them first, then reject them with the reason.\n"
+    )

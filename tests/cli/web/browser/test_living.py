@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +14,9 @@ from tests.support.mcp_agent import connected
 from tests.support.review_browser import expect, needs_browser
 from tests.support.review_project import done
 from tests.support.review_server import ReviewServer
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Route
 
 pytestmark = needs_browser
 
@@ -192,6 +196,22 @@ def test_a_decision_in_one_tab_shows_in_the_other(
     two.press("u")
     expect(two.said).to_contain_text("Undid")
     expect(one.heads).to_have_count(2)
+
+
+def test_a_gap_of_a_file_that_is_decided_before_the_server_answers_says_so(
+    long_file: Path, serve: Callable[..., ReviewServer], opened: Opener
+) -> None:
+    review = opened(serve(long_file))
+    review.file("a.txt")
+
+    def decided_before(route: "Route") -> None:
+        assert cas("accept", "--all", folder=long_file).status == 0
+        route.continue_()
+
+    review.page.route("**/api/lines?*", decided_before)
+    review.page.locator(".fold").first.click()
+    expect(review.failure).to_contain_text("Nothing is pending")
+    review.page.unroute("**/api/lines?*")
 
 
 def test_a_check_is_shown_where_it_was_asked_for_and_can_be_stopped_there(

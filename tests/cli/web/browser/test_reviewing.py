@@ -291,7 +291,7 @@ def test_a_conflict_says_who_needs_whom_and_a_cascade_rejects_both(
     review.press("e")
     review.sheet.get_by_role("button", name="Reject 1:1").click()
     expect(review.sheet).to_contain_text("2:1 needs 1:1")
-    expect(review.sheet).to_contain_text("1 edit goes along: 2:1. 1 file changes")
+    expect(review.sheet).to_contain_text("Would also reject edit 2, which depends on it. 1 file changes")
     expect(review.sheet).to_contain_text("Build on it")
     review.sheet.get_by_role("radio", name="Leave it").check()
     review.sheet.get_by_role("button", name="Leave it").click()
@@ -325,6 +325,27 @@ def test_accepted_hunks_that_go_along_are_listed_before_and_cancel_leaves_them(
     review.press("u")
     expect(review.said).to_contain_text("Undid the ")
     assert statuses(root, 3) == ["accepted", "accepted"]
+
+
+def test_undo_lists_what_it_rejects_besides_and_cancel_leaves_it(
+    tmp_path: Path, serve: Callable[..., ReviewServer], opened: Opener
+) -> None:
+    root = conflicting(tmp_path / "shop")
+    done(root, "reject", "1", "--markers")
+    resolved = "1\nmine\n2b\n3\n"
+    (root / "a.txt").write_text(resolved)
+    done(root, "record")
+    review = opened(serve(root))
+    review.press("u")
+    expect(review.sheet).to_contain_text("Would undo the rejection of")
+    expect(review.sheet).to_contain_text("Would also reject edit")
+    expect(review.sheet).to_contain_text("One redo brings all of it back.")
+    review.sheet.get_by_role("button", name="Cancel").click()
+    assert (root / "a.txt").read_text() == resolved
+    review.press("u")
+    review.sheet.get_by_role("button", name="Undo").click()
+    expect(review.said).to_contain_text("Undid the rejection of")
+    assert (root / "a.txt").read_text() == "1\nTWO\n2b\n3\n"
 
 
 def conflicting(root: Path) -> Path:

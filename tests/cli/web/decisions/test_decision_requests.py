@@ -156,7 +156,7 @@ def test_a_change_is_accepted_and_rejected_by_its_key(edited: CommandRunner, ser
     outcome = server.decide("reject", keys=[first], reason="Keep the digit.")
     assert (outcome["outcome"], outcome["action"], server.changed(outcome)) == ("decided", "reject", ["2:1"])
     assert (outcome["message"], outcome["subject"]) == ("Rejected 1 change in a.", "1 change in a")
-    assert outcome["detail"] == "Rejected hunk 2:1."
+    assert outcome["detail"] == "Rejected edit 2."
     assert [(each["name"], each["words"]) for each in outcome["files"]] == [("a", "Rewrote a")]
     assert edited.bytes("a") == TEN.replace(b"9\n", b"nine\n")
     assert server.decide("accept", keys=[second])["outcome"] == "decided"
@@ -278,13 +278,13 @@ def test_a_rejection_of_a_single_accepted_hunk_counts_it_before_and_after_and_as
     accepted_now = {"2:1": "accepted"}
     asked = server.decide("reject", units=accepted_now)
     assert (asked["outcome"], asked["hunks"], asked["accepted"]) == ("confirm", ["2:1"], ["2:1"])
-    assert asked["message"] == "This rejects 1 edit, accepted: hunk 2:1."
+    assert asked["message"] == "This rejects 1 edit, accepted: edit 2."
     assert stacked.statuses()["2:1"] is Status.ACCEPTED
     refused = server.decide("reject", units=accepted_now, ticket=asked["ticket"])
     assert refused["outcome"] == "conflict"
     done = server.decide("reject", units=accepted_now, cascade=True, ticket=refused["ticket"])
     assert (done["outcome"], server.changed(done, cascaded=True)) == ("decided", ["3:1"])
-    assert "2 edits, 1 of them accepted: hunk 2:1." in done["notes"]
+    assert "2 edits, 1 of them accepted: edit 2." in done["notes"]
     assert server.decide("accept", units={"2:1": "rejected"})["outcome"] == "decided"
     assert server.decide("reset", units={"2:1": "accepted"})["outcome"] == "decided"
 
@@ -319,12 +319,27 @@ def test_accepted_hunks_that_a_rejection_takes_along_are_listed_before_and_count
     asked = server.decide("reject", **names)
     assert asked["outcome"] == "confirm"
     assert asked["listed"] == [{"name": name, "status": "accepted"} for name in ("3:1", "3:2")]
-    assert asked["message"].startswith("This rejects 2 edits, 1 of them accepted: hunks 3:1 3:2. Would also reject ")
+    assert asked["message"].startswith("This rejects 2 edits, 1 of them accepted: edit 3. Would also reject ")
     assert (amended.bytes("a"), amended.statuses()) == before
     done = server.decide("reject", ticket=asked["ticket"], **names)
     assert (done["outcome"], done["taken_back"]) == ("decided", ["3:1", "3:2"])
     assert any("2 edits, 1 of them accepted" in said for said in done["notes"])
     assert amended.bytes("a") == TEN
+
+
+@pytest.mark.parametrize("by", ["hunk", "key", "file"])
+def test_a_change_from_outside_and_what_goes_along_are_each_asked_about_once(
+    amended: CommandRunner, server: ReviewServer, by: str
+) -> None:
+    names = _named(amended, server, by)
+    (amended.folder / "a").write_bytes(amended.bytes("a").replace(b"6\n", b"mine\n"))
+    outside = server.decide("reject", **names)
+    assert outside["outcome"] == "external-changes"
+    asked = server.decide("reject", on_external="keep", ticket=outside["ticket"], **names)
+    assert asked["outcome"] == "confirm"
+    assert asked["listed"] == [{"name": name, "status": "accepted"} for name in ("3:1", "3:2")]
+    done = server.decide("reject", on_external="keep", ticket=asked["ticket"], **names)
+    assert (done["outcome"], amended.bytes("a")) == ("decided", TEN.replace(b"6\n", b"mine\n"))
 
 
 def test_an_answer_holds_for_what_was_listed_as_it_was_then(amended: CommandRunner, server: ReviewServer) -> None:
@@ -342,7 +357,8 @@ def test_an_accepted_dependent_that_a_conflict_named_goes_with_a_cascade_and_is_
 ) -> None:
     stacked.done("accept", "3")
     refused = server.decide("reject", units={"2:1": "pending"})
-    assert (refused["outcome"], refused["accepted"]) == ("conflict", ["3:1"])
+    assert refused["outcome"] == "conflict"
+    assert refused["along"] == "2 edits, 1 of them accepted: edit 3. Would also reject edit 3, which depends on it."
     done = server.decide("reject", units={"2:1": "pending"}, cascade=True, ticket=refused["ticket"])
     assert (done["outcome"], done["accepted_edits"]) == ("decided", 1)
 
@@ -584,7 +600,7 @@ def test_a_rejected_creation_is_answered_by_keeping_the_lines_of_others(
     answer = {"keep_lines": True, "ticket": refused["ticket"]}
     outcome = server.decide("reject", units={"1:0": "pending"}, **answer)
     assert outcome["outcome"] == "decided"
-    assert "Kept new with 1 line of hunk 2:1, as edit 3." in outcome["notes"]
+    assert "Kept new with 1 line of edit 2, as edit 3." in outcome["notes"]
     assert runner.bytes("new") == b"mine\n"
 
 

@@ -156,3 +156,16 @@ def test_the_setting_answers_the_question(agent: ClaudeCode, server: ReviewServe
 def test_what_still_waits_is_named_when_the_server_ends(server: ReviewServer) -> None:
     server.decide("reject", keys=server.keys("a.txt"), running="wait")
     assert server.end() == (0, "cas: The rejection in a.txt was not made.\n")
+
+
+def test_what_a_rejection_names_is_listed_before_it_waits_though_the_file_was_changed(
+    agent: ClaudeCode, server: ReviewServer, tmp_path: Path
+) -> None:
+    new = tmp_path / "new"
+    new.write_text("eins\n2\n3\n")
+    CommandRunner(agent.folder).done("amend", "1", "--from", str(new))
+    keys = server.keys("a.txt")
+    (agent.folder / "a.txt").write_text("eins\n2\ndrei\n")
+    asked = server.decide("reject", keys=keys, running="wait")
+    assert (asked["outcome"], asked["listed"]) == ("confirm", [{"name": "3:1", "status": "accepted"}])
+    assert server.decide("reject", keys=keys, running="wait", ticket=asked["ticket"])["outcome"] == "waiting"

@@ -289,7 +289,7 @@ def test_accepted_edits_that_a_rejection_takes_out_are_counted_before(agent: Age
     again = decided(agent, looked, "reject", text="no")
     assert taken(again)[0] == "confirm"
     outcome, said = taken(decided(agent, again, "reject", text="no"))
-    done = "Rejected edit 2 and hunk 1:1, of a.txt. 2 edits, 1 of them accepted: edit 2. Rewrote a.txt."
+    done = "Rejected edits 1 2, of a.txt. 2 edits, 1 of them accepted: edit 2. Rewrote a.txt."
     assert (outcome, said) == ("decided", done)
     assert (root / "a.txt").read_text() == LINES
 
@@ -304,7 +304,7 @@ def test_what_goes_along_is_asked_about_with_what_is_accepted_of_it(agent: Agent
     asked = decided(agent, raw_call(agent, "review_edits"), "reject")
     outcome, said = taken(asked)
     assert outcome == "confirm"
-    assert said.startswith("This rejects 2 edits, 1 of them accepted: hunks 2:1 2:2. Would also reject 2:2,")
+    assert said.startswith("This rejects 2 edits, 1 of them accepted: edit 2. Would also reject 2:2,")
     assert (root / "a.txt").read_text() == new.read_text()
     assert taken(decided(agent, asked, "reject"))[0] == "decided"
     assert (root / "a.txt").read_text() == LINES
@@ -362,7 +362,7 @@ def test_an_earlier_decision_is_taken_back_and_later_ones_stay(agent: Agent, roo
     shown = decided(agent, shown, "reject")
     assert shown["structuredContent"]["decisions"] == [1, 2]
     done = raw_call(agent, "review_undo", ticket=ticket_of(shown), number=1)
-    assert taken(done) == ("decided", "Undid the rejection of hunk 1:1. Rewrote a.txt.")
+    assert taken(done) == ("decided", "Undid the rejection of edit 1. Rewrote a.txt.")
     assert done["structuredContent"]["decisions"] == [2]
     assert (root / "a.txt").read_text() == LINES.replace("2\n", "two\n", 1)
 

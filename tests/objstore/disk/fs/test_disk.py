@@ -116,12 +116,34 @@ def test_replacement_leaves_no_other_name(
     disk = CountdownDisk(None)
     folder = os.open(tmp_path, os.O_RDONLY)
     try:
-        disk.replace_derived(folder, disk.stage(folder, b"new\n", None, 0o600, "name"), folder, "name")
+        disk.replace_derived(folder, disk.stage_derived(folder, b"new\n", "name"), folder, "name")
     finally:
         os.close(folder)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"name": b"new\n"}
     # Renamed over another file it would have to be written out, and whoever replaces it next would wait for that.
     assert ("exchange" in disk.done) == (before is not None and is_loaded)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems are given no advice")
+def test_the_system_writes_out_what_is_synced_later_and_no_derived_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+    advise = os.posix_fadvise
+
+    def noted(fd: int, *rest: int) -> None:
+        begun.append(Path(f"/proc/self/fd/{fd}").readlink().name)
+        advise(fd, *rest)
+
+    monkeypatch.setattr(os, "posix_fadvise", noted)
+    folder = os.open(tmp_path, os.O_RDONLY)
+    try:
+        derived = Disk().stage_derived(folder, b"one two\n", "name")
+        staged = Disk().stage(folder, b"one\n", None, 0o600, "name")
+    finally:
+        os.close(folder)
+    assert begun == [staged]
+    assert (tmp_path / derived).read_bytes() == b"one two\n"
 
 
 @pytest.mark.parametrize("size", [0, 1, (1 << 16) - 1, 1 << 16, 3 << 20])

@@ -40,6 +40,7 @@ FILES: Final = (
     "index.sqlite-shm",
     "applied",
     "lock",
+    "lock.queue",
     "sweep.lock",
     "room",
     "config.toml",

@@ -9,7 +9,8 @@ from typing import Final
 import pytest
 from hypothesis import example, given, strategies as st
 
-from objstore.disk.ignore_rules.gitignore import IgnoreTexts, Rules, Verdict
+from objstore.disk.ignore_rules.gitignore import Rules, Verdict
+from objstore.disk.ignore_rules.ignore_texts import IgnoreTexts
 
 PATTERNS = (
     b"*.pyc\n",

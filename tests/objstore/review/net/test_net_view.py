@@ -17,6 +17,7 @@ from objstore import (
     NoChangeAtLine,
     NothingToDo,
     Operation,
+    Selection,
     Seq,
     Status,
     Unit,
@@ -178,7 +179,11 @@ def test_an_amendment_is_part_of_the_change_that_it_amends(scene: Scene) -> None
     scene.workspace.review.amend(seq, content.bytes.replace(b"three", b"III"), version=content.blob)
     file = only(scene)
     assert shown(file) == ["lines 3 3 -'3\\n' +'III\\n' [2:1 3:1]"]
-    assert file.before == TEN
+    assert (file.before, names(file.cancelled)) == (TEN, "")  # the amendment's whole-file part changes nothing
+    whole = scene.workspace.review.select(Action.ACCEPT, Selection(keys=(file.changes[0].key,)))
+    assert names(list(whole.units)) == "2:0 2:1 3:0 3:1"  # both edits are decided as wholes
+    scene.reject("3:1")
+    assert (shown(only(scene)), names(only(scene).cancelled)) == (["lines 3 3 -'3\\n' +'three\\n' [2:1]"], "")
 
 
 def test_nothing_pending_is_no_file(scene: Scene) -> None:

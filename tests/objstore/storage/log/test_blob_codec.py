@@ -2,6 +2,7 @@
 
 import tracemalloc
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from struct import Struct
 
@@ -42,6 +43,14 @@ def noise(size: int) -> bytes:
 
 
 # ---- round trips
+
+
+@given(st.lists(draw.contents, min_size=2, max_size=5))
+def test_encoding_does_not_depend_on_what_the_thread_encoded_before(contents: list[bytes]) -> None:
+    in_turn = [encode_blob(content) for content in contents]
+    for content, encoded in zip(contents, in_turn, strict=True):
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(encode_blob, content).result() == encoded
 
 
 @given(draw.contents)

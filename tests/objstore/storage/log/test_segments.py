@@ -238,6 +238,33 @@ def test_a_name_that_is_listed_and_can_not_be_found_is_reported(folder: Path) ->
 
 
 @pytest.mark.usefixtures("small_segments")
+@pytest.mark.parametrize("left_out", [1, 2, 3])
+@pytest.mark.parametrize("is_open", [False, True], ids=["opened", "open"])
+def test_a_listing_that_lacks_a_segment_which_is_rewritten_meanwhile_is_repeated(
+    folder: Path, left_out: int, *, is_open: bool
+) -> None:
+    for _ in range(3):
+        fill(folder, GROUPS)
+    segment(folder, left_out).rename(folder / f"{left_out:08d}.1.seg")
+    listdir, hidden = os.listdir, [f"{left_out:08d}.1.seg"]
+
+    def listed(of: str) -> list[str]:
+        """Return the names as the system lists them: a rename meanwhile may hide a file from one listing."""
+        hides = hidden.pop() if hidden and of == str(folder) else ""
+        return [name for name in listdir(of) if name != hides]
+
+    with pytest.MonkeyPatch.context() as patch:
+        if not is_open:
+            patch.setattr("objstore.storage.log.segment_files.os.listdir", listed)
+        with closing(Log(str(folder), Disk())) as log:
+            patch.setattr("objstore.storage.log.segment_files.os.listdir", listed)
+            if is_open:
+                log.files.refresh(force=True)
+            assert (log.files.last, log.files.generation(left_out), log.files.numbers()) == (3, 1, [1, 2, 3])
+            assert len(list(log.groups(log.first))) == 3 * len(GROUPS)
+
+
+@pytest.mark.usefixtures("small_segments")
 def test_log_without_its_last_segment_counts_as_another(folder: Path) -> None:
     fill(folder, GROUPS)
     fill(folder, GROUPS)

@@ -3,14 +3,15 @@
 import os
 import shutil
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
 from objstore import CasError, Workspace, check_store
+from objstore.disk.fs.writer_lock import WriterLock
 from objstore.storage.store.create import create_workspace
-from objstore.values.errors import StoreLinked, StorePlaceTaken
+from objstore.values.errors import StoreLinked, StoreLocked, StorePlaceTaken
 from tests.support.crash_scenarios import write
 from tests.support.faulty_disk import CountdownDisk, PowerCut, UnsyncedDisk, broken_disk, full_disk, power_cut
 from tests.support.interruption import interrupted_at, interruption_points
@@ -77,7 +78,21 @@ def leave_gitignore(store: Path) -> None:
     (store / ".gitignore").write_bytes(b"*\n")
 
 
-@pytest.mark.parametrize("prepare", [make_empty, leave_gitignore])
+def remove_while_writers_wait(store: Path) -> None:
+    """Remove a store while writers wait for its lock: the one that waits for its turn creates its files again."""
+    used_store(store)
+    (store.parent / "a.txt").unlink()
+    first, second, third = (WriterLock(str(store / "lock")) for _ in range(3))
+    with closing(first), closing(second), closing(third), first.held():
+        assert not second.acquire_in_turn()
+        assert not third.acquire_in_turn()
+        shutil.rmtree(store)
+        with suppress(StoreLocked):
+            third.acquire(0.5)
+    assert {"lock.queue"} <= {path.name for path in store.iterdir()} <= {"lock", "lock.queue"}
+
+
+@pytest.mark.parametrize("prepare", [make_empty, leave_gitignore, remove_while_writers_wait])
 def test_store_is_created_in_place_of_an_emptied_one(tmp_path: Path, prepare: Callable[[Path], None]) -> None:
     prepare(tmp_path / ".cas")
     with Workspace.init(tmp_path, UnsyncedDisk()) as workspace:
@@ -117,6 +132,11 @@ def settings_alone(store: Path) -> None:
     (store / "config.toml").write_bytes(b'gc.every = "5min"\n')
 
 
+def lock_with_content(store: Path) -> None:
+    leave_gitignore(store)
+    (store / "lock").write_bytes(b"mine\n")
+
+
 def used_store(store: Path) -> None:
     with Workspace.init(store.parent, UnsyncedDisk()) as workspace:
         write(workspace, "a.txt", b"one\n")
@@ -142,6 +162,7 @@ def segments_removed_one_by_one(store: Path) -> None:
         pipe_of_ignores,
         foreign_file,
         settings_alone,
+        lock_with_content,
         segments_moved_away,
         segments_removed_one_by_one,
     ],
@@ -208,7 +229,7 @@ def test_file_added_during_a_creation_is_kept(tmp_path: Path) -> None:
         assert [path.name for path in root.glob(".cas*")] == [".cas"]
 
 
-@pytest.mark.parametrize("prepare", [make_empty, leave_gitignore])
+@pytest.mark.parametrize("prepare", [make_empty, leave_gitignore, remove_while_writers_wait])
 def test_interrupted_creation_can_be_repeated(tmp_path: Path, prepare: Callable[[Path], None]) -> None:
     step, failed = 0, True
     while failed:

@@ -1,10 +1,12 @@
 """Test several processes and threads at once on one workspace: nothing is lost or torn."""
 
+import fcntl
 import json
 import random
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from objstore import Call, CallInfo, Status, StoreLocked, Workspace, blob_id
+from objstore import Call, CallInfo, DiskFailed, Status, StoreLocked, Workspace, blob_id
 from objstore.disk.fs.writer_lock import WriterLock
 from objstore.storage.transaction.journal import Journal
 from tests.support.faulty_disk import UnsyncedDisk
@@ -248,6 +250,118 @@ def test_a_brief_wait_for_the_lock_does_not_shorten_later_ones(tmp_path: Path) -
         release_timer.join()
     lock.close()
     other.close()
+
+
+def wait_until_another_is_next(lock: WriterLock) -> None:
+    """Wait until another process or thread holds the queue of a lock that this one holds."""
+    while lock.acquire_in_turn():  # a lock that is held can be taken once more
+        time.sleep(0.001)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.5], ids=["after a moment", "after a longer wait"])
+def test_who_waits_gets_the_lock_before_its_former_holder(tmp_path: Path, seconds: float) -> None:
+    lock, other = WriterLock(str(tmp_path / "lock")), WriterLock(str(tmp_path / "lock"))
+    with closing(lock), closing(other), ThreadPoolExecutor(1) as thread:
+        with lock.held():
+            waiting = thread.submit(other.acquire)
+            wait_until_another_is_next(lock)
+            time.sleep(seconds)
+        assert not lock.acquire_in_turn()
+        waiting.result(TIMEOUT)
+        with pytest.raises(StoreLocked), lock.held(0.01):
+            pass
+        other.release()
+        with lock.held():
+            pass
+
+
+def test_who_is_next_stays_so_however_long_that_takes(tmp_path: Path) -> None:
+    lock, other = WriterLock(str(tmp_path / "lock")), WriterLock(str(tmp_path / "lock"))
+    with closing(lock), closing(other), ThreadPoolExecutor(1) as thread:
+        with lock.held():
+            waiting = thread.submit(other.acquire)
+            wait_until_another_is_next(lock)
+            (tmp_path / "lock.queue").unlink()  # whoever joined the queue now would join another one
+            (tmp_path / "lock.queue").mkdir()
+            time.sleep(0.5)
+            assert not lock.acquire_in_turn()
+        waiting.result(TIMEOUT)
+
+
+def test_a_call_that_waits_writes_before_the_former_writer(scene: Scene) -> None:
+    with closing(WriterLock(str(scene.root / ".cas" / "lock"))) as lock, ThreadPoolExecutor(1) as thread:
+        with lock.held():
+            waiting = thread.submit(scene.write, "f", b"1\n")
+            wait_until_another_is_next(lock)
+        assert not lock.acquire_in_turn()
+        waiting.result(TIMEOUT)
+        with lock.held():
+            pass
+    assert len(scene.workspace.history.edits()) == 1
+
+
+def test_a_wait_that_is_given_up_leaves_the_queue(scene: Scene) -> None:
+    path = str(scene.root / ".cas" / "lock")
+    with closing(WriterLock(path)) as lock, closing(Journal(str(scene.root), UnsyncedDisk())) as journal:
+        with lock.held():
+            with pytest.raises(StoreLocked), journal.writing(within=0.05):
+                pass
+            assert lock.acquire_in_turn()
+        with lock.held(0):
+            pass
+
+
+def test_a_thread_that_gives_up_leaves_the_queue_to_one_that_waits(scene: Scene) -> None:
+    path = str(scene.root / ".cas" / "lock")
+
+    def write(journal: Journal) -> None:
+        with journal.writing():
+            pass
+
+    with (
+        closing(WriterLock(path)) as lock,
+        closing(Journal(str(scene.root), UnsyncedDisk())) as journal,
+        ThreadPoolExecutor(1) as thread,
+    ):
+        with lock.held():
+            waiting = thread.submit(write, journal)
+            wait_until_another_is_next(lock)
+            for _ in range(20):
+                with pytest.raises(StoreLocked), journal.writing(within=0.01):
+                    pass
+                assert not lock.acquire_in_turn()
+                with journal.try_brief_lock() as is_held:
+                    assert not is_held
+                assert not lock.acquire_in_turn()
+        waiting.result(TIMEOUT)
+
+
+def test_a_lock_that_cannot_be_opened_keeps_no_one_waiting(tmp_path: Path) -> None:
+    lock, other = WriterLock(str(tmp_path / "lock")), WriterLock(str(tmp_path / "lock"))
+    (tmp_path / "lock").mkdir()
+    with closing(lock), closing(other):
+        with pytest.raises(DiskFailed):
+            lock.acquire_in_turn()
+        (tmp_path / "lock").rmdir()
+        with other.held(0):
+            pass
+
+
+def test_a_process_that_is_stopped_while_it_is_next_keeps_no_one_waiting(scene: Scene) -> None:
+    path = scene.root / ".cas" / "lock"
+    with path.with_name("lock.queue").open("wb") as queue:
+        fcntl.flock(queue, fcntl.LOCK_EX)
+        with closing(WriterLock(str(path))) as lock, lock.held(5):
+            pass
+        with closing(Journal(str(scene.root), UnsyncedDisk())) as journal, journal.writing(within=5):
+            pass
+
+
+def test_without_a_file_for_the_queue_writers_still_exclude_each_other(tmp_path: Path) -> None:
+    (tmp_path / "lock.queue").mkdir()
+    lock, other = WriterLock(str(tmp_path / "lock")), WriterLock(str(tmp_path / "lock"))
+    with closing(lock), closing(other), lock.held(), pytest.raises(StoreLocked), other.held(0.3):
+        pass
 
 
 def test_waiting_for_another_process_blocks_no_thread(scene: Scene) -> None:

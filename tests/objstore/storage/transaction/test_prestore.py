@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from objstore import MAX_BLOB, CallInfo, Origin, Workspace, blob_id, check_store
+from objstore import CallInfo, Origin, Workspace, blob_id, check_store
 from objstore.disk.fs.content_source import MemorySource
 from objstore.disk.fs.disk import Disk
 from objstore.storage.transaction.journal import Journal
@@ -20,11 +20,15 @@ from objstore.storage.transaction.prestore import prestore_blob, prestore_large_
 from objstore.upkeep.packing.repack import repack
 from objstore.upkeep.retention.compaction import compact, plan_compaction
 from tests.support.faulty_disk import WHOLE
+from tests.support.lower_limit import LOWER_LIMIT, lowered_limit
 
 NOISE: Final = os.urandom(6 << 20)
-LARGE: Final = NOISE + bytes(MAX_BLOB - len(NOISE)) + b"the end\n"
+LARGE: Final = NOISE + bytes(LOWER_LIMIT - len(NOISE)) + b"the end\n"
 OTHER: Final = NOISE[: 3 << 20] + b"put in" + LARGE[3 << 20 :]
 SHELL: Final = CallInfo(tool="Bash", conversation="c")
+
+SMALL: Final = 1 << 16
+"""More bytes than records take, and fewer than a group of chunks."""
 
 SOURCE: Final = str(Path(__file__).parents[4])
 TIMEOUT: Final = 120
@@ -33,14 +37,16 @@ TIMEOUT: Final = 120
 STORE_WHILE_DELETING_THE_INDEX: Final = """
 import os, sys, threading, time
 from pathlib import Path
-from objstore import MAX_BLOB, CallInfo, CasError, Workspace
+from objstore import CallInfo, CasError, Workspace
+from tests.support.lower_limit import LOWER_LIMIT, set_limit
+set_limit(LOWER_LIMIT)
 root, stop, others = Path(sys.argv[1]), threading.Event(), []
 with Workspace.open(root) as workspace:
     def take():
         while not stop.is_set():
             with open(root / "big", "wb") as file:
                 for _ in range(8):
-                    file.write(os.urandom(1 << 18) + bytes((MAX_BLOB >> 3) - (1 << 18)))
+                    file.write(os.urandom(1 << 18) + bytes((LOWER_LIMIT >> 3) - (1 << 18)))
                 file.write(b"the end\\n")
             try:
                 with workspace.call(CallInfo(tool="t"), ["big"]):
@@ -78,6 +84,12 @@ class _AppendRecorder(Disk):
         super().append(fd, content, name)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def lower_limit() -> Iterator[None]:
+    with lowered_limit():
+        yield
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     root = tmp_path / "workspace"
@@ -87,7 +99,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def stored_only_records(disk: _AppendRecorder, since: int) -> bool:
-    return sum(disk.appended[since:]) < MAX_BLOB // 1_000
+    return sum(disk.appended[since:]) < SMALL
 
 
 def test_a_call_that_names_its_paths_finds_large_files_stored(root: Path) -> None:
@@ -114,9 +126,9 @@ def test_scan_stores_large_files_before_it_records(root: Path) -> None:
         (root / "passed").mkdir()
         (root / "passed" / "big").write_bytes(b"other" + LARGE)
         assert [edit.edit.path for edit in workspace.record_changes(SHELL).edits] == [b".casignore", b"inner/big"]
-        groups = [size for size in disk.appended if size > MAX_BLOB // 1_000]
+        groups = [size for size in disk.appended if size > SMALL]
         assert len(groups) == 2
-        assert disk.appended[-1] < MAX_BLOB // 1_000
+        assert disk.appended[-1] < SMALL
         assert sum(groups) < 1.1 * len(NOISE)
         assert b"".join(workspace.history.pieces(blob_id(LARGE))) == LARGE
     assert check_store(str(root)).faults == ()
@@ -127,7 +139,7 @@ class _Interrupted(NamedTuple):
 
     content: bytes
     happens: Callable[[], object]
-    at: int = 30  # the piece before which it does
+    at: int = 7  # the piece before which it does
     name: str = "big"
 
     @property
@@ -206,7 +218,7 @@ def test_chunk_is_deeper_than_a_base_that_a_repack_encoded_again(root: Path) -> 
     lines = [b" ".join(draw.choices(words, k=12)) for _ in range(6_000)]
     blocks = [b"\n".join(b"%d " % number + line for line in lines) for number in range(6)]
     text = b"\n".join(blocks)
-    large = text + bytes(MAX_BLOB - len(text)) + b"the end\n"
+    large = text + bytes(LOWER_LIMIT - len(text)) + b"the end\n"
     other = large[: 4 << 20] + b"put in" + large[4 << 20 :]
 
     def repack_meanwhile() -> None:
@@ -231,7 +243,7 @@ class _WritingDisk(_AppendRecorder):
 
     def append(self, fd: int, content: bytes, name: str) -> None:
         super().append(fd, content, name)
-        if self.is_restless and len(content) > MAX_BLOB // 1_000:
+        if self.is_restless and len(content) > SMALL:
             with self._path.open("r+b") as file:
                 file.write(os.urandom(len(NOISE)))
 

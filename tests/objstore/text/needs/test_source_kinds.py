@@ -10,9 +10,9 @@ from objstore.text.needs.source_kinds import concerns_sources, grammar_of, langu
 WITHOUT = """
 import sys
 sys.modules["tree_sitter"] = None
-from objstore.text.needs.languages import languages
+from objstore.text.needs.languages import languages_of
 from objstore.text.needs.source_kinds import concerns_sources
-print(len(languages()), concerns_sources(["a.js", "b.ts"]), concerns_sources(["a.js", "a.py"]))
+print(len(languages_of(["a.js", "a.py"])), concerns_sources(["a.js", "b.ts"]), concerns_sources(["a.js", "a.py"]))
 """
 
 

@@ -516,8 +516,8 @@ def test_recovered_state_with_a_too_long_path_is_named_and_the_rest_is_saved(tmp
     root = tmp_path / "ws"
     root.mkdir()
     # As long as a path may be, so that nothing is left for the names of the folders that it is recovered in.
-    folders, rest = divmod(4085 - len(os.fsencode(tmp_path)), 201)
-    long = ("x" * 200 + "/") * folders + "f" * rest
+    folders, rest = divmod(4084 - len(os.fsencode(tmp_path)), 201)
+    long = ("x" * 200 + "/") * folders + "f" * (rest + 1)
     with Workspace.init(root, UnsyncedDisk()) as workspace:
         for path in ("lost", long, "last"):
             write(workspace, path, os.fsencode(path[-4:]) + b"\n")

@@ -6,11 +6,12 @@ the same command works, and each unit is decided once.
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryFile
+from threading import Event
 
 import pytest
 
@@ -21,9 +22,10 @@ from objstore.upkeep.remote.decisions import Ledger, Result, read_log, settle
 from objstore.upkeep.remote.heads import newest_head
 from objstore.upkeep.remote.keys import head_folder, number_in, object_folder, object_key
 from tests.support.bucket_servers import BucketServer, missing_server, seaweedfs
-from tests.support.command_runner import environment
+from tests.support.command_runner import PATIENCE, environment
 from tests.support.crash_scenarios import write
 from tests.support.faulty_disk import WHOLE, UnsyncedDisk
+from tests.support.fork_server import ForkedProcess, forked_program
 from tests.support.scene import observe_tree
 from tests.support.unreliable_proxy import Proxy, unreliable
 
@@ -118,22 +120,34 @@ def run(words: list[str], folder: Path, proxy: Proxy, at: int, *, is_sent: bool)
     `is_sent`: the request reaches the server all the same.
     """
     settings = environment({name: said for name, said in os.environ.items() if name.startswith("AWS_")})
-    command = [sys.executable, "-P", "-m", "editledger.cas", *words]
-    process = subprocess.Popen(command, cwd=folder, env=settings, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    running: Future[ForkedProcess] = Future()
+    ended = Event()
     first = proxy.count
 
     def kill(number: int) -> bool:
         if number - first < at:
             return False
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        if number - first == at:
+            os.kill(running.result(PATIENCE).pid, signal.SIGKILL)
+        assert ended.wait(PATIENCE)
         return not is_sent or number - first > at  # requests at the same time die with it
 
     proxy.drops_request = kill
-    _, said = process.communicate(timeout=120)
+    with TemporaryFile() as said, Path(os.devnull).open("r+b") as nothing:
+        files = [nothing.fileno(), nothing.fileno(), said.fileno()]
+        process = forked_program("cli").start(words, folder=folder, environment=settings, files=files)
+        running.set_result(process)
+        try:
+            status = process.wait(2 * PATIENCE)
+        except BaseException:
+            process.kill()  # else what hangs would go on
+            raise
+        finally:
+            ended.set()
+        said.seek(0)
+        assert status in {0, -signal.SIGKILL}, said.read()
     proxy.drops_request = lambda _: False
-    assert process.returncode in {0, -signal.SIGKILL}, said
-    return process.returncode != 0
+    return status != 0
 
 
 def deaths(proxy: Proxy, prepare: Callable[[], tuple[list[str], Path]]) -> Iterator[int]:

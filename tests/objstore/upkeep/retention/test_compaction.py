@@ -43,7 +43,7 @@ from objstore.disk.fs.disk import Disk
 from objstore.disk.fs.writer_lock import WriterLock
 from objstore.model.basic_types import Progress
 from objstore.model.ranges import ranges_of
-from objstore.model.records import Expiry, Snapshot
+from objstore.model.records import Edit, Expiry, Record, Snapshot
 from objstore.storage.index.database import SUMS, prepare
 from objstore.storage.index.index_file import IndexFile
 from objstore.storage.index.log_index import Index
@@ -66,6 +66,7 @@ from objstore.upkeep.retention.compaction import (
 from objstore.upkeep.retention.segment_rewrite import SegmentRewrite
 from objstore.upkeep.transfer.import_export import import_bundle
 from objstore.values.errors import CasError
+from objstore.workspace.role import Role, reads, writes
 from tests.support.crash_scenarios import write
 from tests.support.faulty_disk import (
     WHOLE,
@@ -618,6 +619,47 @@ def test_segments_can_be_rewritten_repeatedly(root: Path) -> None:
     run_compaction(root, all_segments=True)
     assert files_of(root) == ["00000001.2.seg", "00000002.1.seg", "00000003.seg"]
     assert_sound(root)
+
+
+class _Slow(Role):
+    """A task so slow at its first try that a segment is rewritten before and after it asks the index."""
+
+    tries = 0
+
+    @reads
+    def read(self, root: Path) -> Record:
+        """Return the record of the last edit."""
+        return self._last_edit(root)
+
+    @writes
+    def write(self, root: Path) -> Record:
+        """Return the record of the last edit, as a method that may record something."""
+        with self._journal.reading():
+            return self._last_edit(root)
+
+    def _last_edit(self, root: Path) -> Record:
+        self.tries += 1
+        if self.tries == 1:
+            run_compaction(root)
+        row = self._store.index.edits.get(EDITS)
+        assert row is not None
+        if self.tries == 1:
+            expire(root, 21)
+            run_compaction(root, all_segments=True)
+        return self._store.record(row.place)[0]
+
+
+@pytest.mark.parametrize("act", [_Slow.read, _Slow.write])
+def test_a_task_begins_again_if_a_segment_was_rewritten_twice_meanwhile(
+    root: Path, act: Callable[[_Slow, Path], Record]
+) -> None:
+    with closing(Journal(str(root), CountdownDisk(None))) as journal:
+        task = _Slow(journal)
+        record = act(task, root)
+        assert isinstance(record, Edit)
+        assert record.seq == EDITS
+    assert task.tries == 2
+    assert files_of(root)[0] == "00000001.2.seg"
 
 
 def test_a_removed_blob_can_be_stored_again(root: Path) -> None:

@@ -318,3 +318,20 @@ def test_a_purge_reads_each_tree_once_and_none_under_the_lock(root: Path, monkey
         for view in workspace.snapshots.all():
             held = dict(workspace.snapshots.files(view.number))
             assert (held.pop("secret").kind, {state.kind for state in held.values()}) == ("left-out", {"file"})
+
+
+def test_several_paths_are_looked_up_at_once_as_each_alone(root: Path) -> None:
+    void_call(root, "new.txt", SECRET)
+    with Workspace.open(root, CountdownDisk(None)) as workspace:
+        write(workspace, "a.txt", OTHER)
+        write(workspace, "folder/b.txt", b"first\n")
+        (root / "c.txt").write_bytes(b"kept\n")
+        workspace.snapshots.take(who="x")
+        retention = workspace.retention
+        paths = ["a.txt", "new.txt", "folder", "c.txt", "never.txt"]
+        alone = [set(retention.plan_purge(paths=[path]).blobs) for path in paths]
+        assert [*map(set, retention.stored_blobs(paths))] == alone
+        assert [bool(found) for found in alone] == [True, True, True, True, False]
+        past = [set(retention.plan_purge(path=path).blobs) for path in paths]
+        assert [*map(set, retention.stored_blobs(paths, past=True))] == past
+        assert past[:2] == [{blob_id(b"one\n")}, {blob_id(SECRET)}]

@@ -37,13 +37,20 @@ help: ## print this list
 
 setup: $(VENV)/.project ## install the locked dependencies and the project into .venv
 
+test: style ## check style, types and import contracts, and run the tests
+	@+$(MAKE) --no-print-directory --jobs 2 types pytest
+
 # Four processes on two cores: many tests wait for a process, a timeout or a disk.
-test: lint ## check style, types and import contracts, then run the tests
+pytest:
 	$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)
 
-lint: setup ## ruff, mypy and the import contracts
+lint: style types ## ruff, mypy and the import contracts
+
+style: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 

@@ -13,7 +13,7 @@ from tests.support.review_server import ReviewServer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser, ConsoleMessage, Dialog, Error, Locator, Page, Request
+    from playwright.sync_api import Browser, ConsoleMessage, Dialog, Error, FloatRect, Locator, Page, Request
     from playwright.sync_api._generated import LocatorAssertions
 
 __all__ = ["CHROMIUM", "MILLISECONDS", "ReviewPage", "browser", "expect", "needs_browser"]
@@ -185,14 +185,18 @@ class ReviewPage:
         """The dialog that is open."""
         return self.page.locator("dialog[open]")
 
-    def top(self, what: "Locator") -> float:
-        """Return where on the screen an element begins, in pixels; one that is redrawn has no place for a moment."""
+    def box(self, what: "Locator") -> "FloatRect":
+        """Return where on the screen an element is, in pixels; one that is redrawn has no place for a moment."""
         for _ in range(10):
             expect(what).to_be_visible()
             box = what.bounding_box()
             if box is not None:
-                return float(box["y"])
+                return box
         raise AssertionError("It is redrawn all the time.")
+
+    def top(self, what: "Locator") -> float:
+        """Return where on the screen an element begins, in pixels."""
+        return self.box(what)["y"]
 
     def overflow(self) -> int:
         """Return by how many pixels the page is wider than the screen."""

@@ -140,9 +140,7 @@ def test_lines_are_chosen_by_dragging_and_by_keys(looked_at: ReviewServer, opene
     review = opened(looked_at)
     review.file("docs/config.rst")
     numbers = review.page.locator(".r .n:not(.old)")
-    first, last = numbers.nth(0).bounding_box(), numbers.nth(1).bounding_box()
-    assert first is not None
-    assert last is not None
+    first, last = review.box(numbers.nth(0)), review.box(numbers.nth(1))
     review.page.mouse.move(first["x"] + 5, first["y"] + 5)
     review.page.mouse.down()
     review.page.mouse.move(last["x"] + 5, last["y"] + 5)

@@ -268,7 +268,7 @@ def test_a_server_that_ended_and_came_back_is_said_and_nothing_typed_is_lost(
     expect(banner).to_contain_text("The server is gone")
     review.sheet.get_by_role("button", name="Comment").click()
     expect(review.failure).to_contain_text("No answer")
-    assert review.sheet.get_by_role("textbox").input_value() == "A long thought"
+    expect(review.sheet.get_by_role("textbox")).to_have_value("A long thought")
     again = serve(project, "--port", str(server.port))
     review.press("Escape")
     expect(banner).to_contain_text("Open the new address")
@@ -276,7 +276,7 @@ def test_a_server_that_ended_and_came_back_is_said_and_nothing_typed_is_lost(
     banner.get_by_role("button", name="Try now").click()
     expect(banner).to_be_hidden()
     review.press("c")
-    assert review.sheet.get_by_role("textbox").input_value() == "A long thought"
+    expect(review.sheet.get_by_role("textbox")).to_have_value("A long thought")
     review.sheet.get_by_role("button", name="Comment").click()
     expect(review.current.locator(".thread")).to_contain_text("A long thought")
     review.wrong.clear()

@@ -74,8 +74,7 @@ def test_a_phone_shows_two_rows_above_the_file_and_who_made_it_on_demand(
     review = opened(only_read, width=390, height=844)
     review.file("shop/cart.py", turn=1)
     pane = review.page.get_by_role("region", name="The file")
-    box = pane.bounding_box()
-    assert box is not None
+    box = review.box(pane)
     assert box["y"] <= 2 * 48
     review.press("j")
     review.press("j")
@@ -230,9 +229,7 @@ def test_lines_that_were_chosen_are_ticked_in_the_dialog_that_splits(review: Rev
     for _ in range(3):
         review.press("j")
     rows = review.current.locator(".r.add .n:not(.old)")
-    first, last = rows.nth(1).bounding_box(), rows.nth(2).bounding_box()
-    assert first is not None
-    assert last is not None
+    first, last = review.box(rows.nth(1)), review.box(rows.nth(2))
     review.page.mouse.move(first["x"] + 5, first["y"] + 5)
     review.page.mouse.down()
     review.page.mouse.move(last["x"] + 5, last["y"] + 5, steps=5)

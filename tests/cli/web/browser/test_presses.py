@@ -108,8 +108,7 @@ def test_enter_and_a_click_on_one_button_decide_once(review: ReviewPage, project
     review.file("README.md", turn=2)
     review.press("f")
     button = review.sheet.get_by_role("button", name="Reject 2 changes")
-    box = button.bounding_box()
-    assert box is not None
+    box = review.box(button)
     button.focus()
     review.press("Enter")
     review.page.mouse.click(box["x"] + 5, box["y"] + 5)
@@ -124,8 +123,7 @@ def test_a_press_that_began_before_the_change_was_replaced_decides_nothing(
     review.file("README.md")
     other = opened(review.server)
     other.file("README.md")
-    box = in_bar(review, "Accept").bounding_box()
-    assert box is not None
+    box = review.box(in_bar(review, "Accept"))
     review.page.mouse.move(box["x"] + 5, box["y"] + 5)
     review.page.mouse.down()
     other.press("x")
@@ -141,8 +139,7 @@ def test_a_press_that_began_before_the_change_was_replaced_decides_nothing(
 def test_a_button_pressed_while_the_page_is_refreshed_is_not_lost(review: ReviewPage, project: Path) -> None:
     review.file("shop/cart.py")
     button = review.heads.nth(2).get_by_role("button", name="Accept")
-    box = button.bounding_box()
-    assert box is not None
+    box = review.box(button)
     review.page.mouse.move(box["x"] + 5, box["y"] + 5)
     review.page.mouse.down()
     agent = ClaudeCode(project, "third")

@@ -1,5 +1,6 @@
 """Reviewing in the browser: each key and button for changes, and each outcome of a decision."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -31,7 +32,7 @@ def statuses(root: Path, seq: int) -> list[str]:
 
 def test_queue_shows_turns_with_prompts_and_files_with_counts(review: ReviewPage) -> None:
     turns = review.page.locator("section.turn[aria-label^='Turn']")
-    assert turns.count() == 3
+    expect(turns).to_have_count(3)
     expect(turns.nth(0)).to_contain_text("Large orders should cost less")
     expect(review.page.locator(".session").first).to_contain_text("claude-code 1")
     expect(turns.nth(0).get_by_role("link", name="test_cart.py")).to_contain_text("+1 \u22121")
@@ -147,7 +148,7 @@ def test_a_comment_is_kept_over_a_reload_and_then_shown_with_its_change(review: 
     review.page.reload()
     review.current.wait_for()
     review.press("c")
-    assert review.sheet.get_by_role("textbox").input_value() == "Why 17?"
+    expect(review.sheet.get_by_role("textbox")).to_have_value("Why 17?")
     review.sheet.get_by_role("button", name="Comment").click()
     expect(review.current.locator(".thread")).to_contain_text("Why 17?")
     review.current.get_by_role("button", name="Resolve").click()
@@ -181,7 +182,7 @@ def test_single_edits_are_shown_and_decided_on(review: ReviewPage, project: Path
     expect(review.sheet.locator(".hunk").first).to_contain_text("accepted")
     assert statuses(project, 1) == ["pending", "accepted"]
     review.press("Escape")
-    assert review.sheet.count() == 0
+    expect(review.sheet).to_have_count(0)
 
 
 def test_a_hunk_is_split_and_a_part_taken_out(review: ReviewPage, project: Path) -> None:
@@ -211,10 +212,10 @@ def test_a_change_is_marked_seen_by_its_key_and_by_going_on(review: ReviewPage) 
 def test_white_space_that_is_the_change_is_drawn_and_never_folded(reading: ReviewPage) -> None:
     reading.file("shop/limits.ini")
     expect(reading.current).to_contain_text("White space only")
-    assert reading.page.locator(".r.add").first.is_visible()
+    expect(reading.page.locator(".r.add").first).to_be_visible()
     removed = reading.page.locator(".r.del .c")
-    assert removed.locator(".sp").count() == 2
-    assert removed.inner_text() == "  price=9000"  # what is copied is true
+    expect(removed.locator(".sp")).to_have_count(2)
+    expect(removed).to_have_text(re.compile("^  price=9000$"), use_inner_text=True)  # what is copied is true
 
 
 def test_gaps_open(reading: ReviewPage) -> None:
@@ -275,8 +276,9 @@ def test_all_keys_are_listed_and_can_be_turned_off(reading: ReviewPage) -> None:
     reading.press("Escape")
     reading.press("x")
     reading.press("?")
-    assert reading.sheet.count() == 0
-    assert reading.said.count() == 0
+    reading.settle()
+    expect(reading.sheet).to_have_count(0)
+    expect(reading.said).to_have_count(0)
 
 
 # ---- outcomes

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from objstore.model.basic_types import Status
@@ -134,11 +134,8 @@ def stats(journal: Journal) -> StoreStats:
 
 def _stats(journal: Journal) -> StoreStats:
     log, index = journal.store.log, journal.store.index
-    edits, depths = index.totals.edits(), index.totals.blobs()
-    by_minute = _bytes_by_minute(journal)
-    in_minutes = Counter[int]()
-    for made in edits:
-        in_minutes[made.minute] += made.edits
+    depths = index.totals.blobs()
+    edits, stored_bytes = index.totals.minutes(), _bytes_by_minute(journal)
     stored = sum(each.stored for each in depths)
     recorded = sum(_end_in(journal, number) - SEGMENT_HEADER_SIZE for number in log.files.numbers())
     return StoreStats(
@@ -154,9 +151,9 @@ def _stats(journal: Journal) -> StoreStats:
         segments=len(log.files.numbers()),
         segment_bytes=log.files.total_bytes(),
         depths={each.depth: each.blobs for each in depths},
-        tools=_counts(edits, lambda made: made.tool),
-        files=_counts(edits, lambda made: os.fsdecode(made.path)),
-        minutes={at: Activity(in_minutes[at], by_minute[at]) for at in sorted({*in_minutes, *by_minute})},
+        tools=_counts(index.totals.tools()),
+        files=_counts({os.fsdecode(path): total for path, total in index.totals.files().items()}),
+        minutes={at: Activity(edits.get(at, 0), stored_bytes[at]) for at in sorted({*edits, *stored_bytes})},
     )
 
 
@@ -194,14 +191,9 @@ def growth(journal: Journal, count: int) -> list[tuple[int, int]]:
     return [(time, before[place.segment] + place.position) for time, place in spread if place.segment in before]
 
 
-def _counts(made: Iterable[EditTotal], name: Callable[[EditTotal], str]) -> dict[str, ChangeCount]:
-    """Return the sums of all edits with one name, by this."""
-    found: dict[str, tuple[int, int, int]] = {}
-    for each in made:
-        key = name(each)
-        edits, added, removed = found.get(key, (0, 0, 0))
-        found[key] = edits + each.edits, added + each.added, removed + each.removed
+def _counts(totals: Mapping[str, EditTotal]) -> dict[str, ChangeCount]:
+    """Return the totals by name, in the order of the names."""
     return {
-        key: ChangeCount(edits=edits, added=added, removed=removed)
-        for key, (edits, added, removed) in sorted(found.items())
+        name: ChangeCount(edits=total.edits, added=total.added, removed=total.removed)
+        for name, total in sorted(totals.items())
     }

@@ -19,11 +19,8 @@ _WITH_TIME: Final = ("edits", "decisions", "snapshots", "pins", "turns", "commen
 
 
 class EditTotal(NamedTuple):
-    """The edits that one tool made in one file and one minute, without voided ones."""
+    """The edits of one tool, or of the files that have one path now, without voided ones."""
 
-    tool: str
-    path: bytes  # current path of the file
-    minute: int  # since 1970-01-01 UTC
     edits: int
     added: int  # lines
     removed: int
@@ -45,16 +42,31 @@ class TotalQueries:
         """Query one index."""
         self._db: Final = db
 
-    def edits(self) -> list[EditTotal]:
-        """Return the edits by tool, file and minute. Raises IndexUnusable."""
+    def tools(self) -> dict[str, EditTotal]:
+        """Return the edits of each tool. Raises IndexUnusable."""
         rows = self._rows(
-            (str, bytes, int, int, int, int),
-            "SELECT tool, path, minute, made, added, removed FROM ("
-            "SELECT tool, document, time / ? AS minute, count(*) AS made, sum(added) AS added, sum(removed) AS removed "
-            "FROM edits WHERE NOT void GROUP BY tool, document, minute) JOIN documents ON documents.id = document",
-            _MINUTE,
+            (str, int, int, int),
+            "SELECT tool, count(*), sum(added), sum(removed) FROM edits WHERE NOT void GROUP BY tool",
         )
-        return [EditTotal(*row) for row in rows]
+        return {tool: EditTotal(*sums) for tool, *sums in rows}
+
+    def files(self) -> dict[bytes, EditTotal]:
+        """Return the edits of the files by the path that each has now. Raises IndexUnusable."""
+        # "+": SQLite would look up each edit by its document's index, which takes twice as long as to sort them.
+        rows = self._rows(
+            (bytes, int, int, int),
+            "SELECT path, sum(made), sum(plus), sum(minus) FROM ("
+            "SELECT +document AS made_in, count(*) AS made, sum(added) AS plus, sum(removed) AS minus "
+            "FROM edits WHERE NOT void GROUP BY made_in) JOIN documents ON documents.id = made_in GROUP BY path",
+        )
+        return {path: EditTotal(*sums) for path, *sums in rows}
+
+    def minutes(self) -> dict[int, int]:
+        """Return the number of edits in each minute, since 1970-01-01 UTC. Raises IndexUnusable."""
+        rows = self._rows(
+            (int, int), "SELECT time / ? AS minute, count(*) FROM edits WHERE NOT void GROUP BY minute", _MINUTE
+        )
+        return dict(rows)
 
     def blobs(self) -> list[DepthTotal]:
         """Return the stored blobs by depth, ascending. Raises IndexUnusable."""

@@ -75,6 +75,7 @@ class _Trees:
     merging: Mapping[bytes, TreeEntry]
     kept: Mapping[bytes, TreeEntry]  # in the stash, or in the index if only that was written
     earlier: Collection[bytes]  # paths that existed in the commit before, or are in the stash now
+    stashed_deletions: Collection[bytes]  # paths that the stash lacks and the commit below it has
     base: Mapping[bytes, TreeEntry]  # in the common ancestor of a merge with conflicts; empty: there is none
     authored: CommittedChanges  # changes of commits in which an agent's bytes may be
     by_agents: CommittedChanges  # changes of commits that were made during agents' calls
@@ -258,8 +259,8 @@ class GitChanges:
         head = entries.at(movement.new.commit)
         if head is None:
             return None
-        stashes = dict.fromkeys([movement.old.stash, movement.new.stash])
-        untracked = [f"{stash}^3" for stash in stashes if stash]  # where git keeps untracked files of a stash
+        stashes = [stash for stash in dict.fromkeys([movement.old.stash, movement.new.stash]) if stash]
+        untracked = [f"{stash}^3" for stash in stashes]  # where git keeps untracked files of a stash
         kept = entries.any_of([*stashes, *untracked])
         if movement.is_of_index:
             kept |= staged_at(repository, paths)
@@ -277,6 +278,7 @@ class GitChanges:
             merging=merging,
             kept=kept,
             earlier={*entries.any_of([movement.old.commit]), *kept},
+            stashed_deletions={path for stash in stashes for path in entries.missing(stash, f"{stash}^1")},
             base=entries.any_of([base]),
             authored=authored,
             by_agents=by_agents,
@@ -399,6 +401,11 @@ class _Entries:
             found = {**(self.at(commit) or {}), **found}
         return found
 
+    def missing(self, commit: str, below: str) -> set[bytes]:
+        """Return the paths that a commit lacks and the one below it has; none if git can't say."""
+        found = self.at(commit)
+        return set() if found is None else {*(self.at(below) or {})} - {*found}
+
 
 def _is_left_out(trees: _Trees, path: bytes, here: Difference, batch: Batch) -> bool:
     """Return whether a sparse checkout leaves out a file that was as the index has it."""
@@ -413,7 +420,9 @@ def _is_put_by_git(trees: _Trees, path: bytes, here: Difference, batch: Batch) -
         return True, True
     if now is None:
         is_gone = path not in trees.head and path in trees.earlier
-        return is_gone, is_gone and path not in trees.authored.deleted
+        is_merged = path not in trees.merging and path in trees.base
+        is_put = is_gone or is_merged
+        return is_put or path in trees.stashed_deletions, is_put and path not in trees.authored.deleted
     content = batch.text(now.blob)
 
     def is_from(entries: Mapping[bytes, TreeEntry]) -> bool:

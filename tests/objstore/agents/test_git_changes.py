@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from subprocess import CalledProcessError
 from typing import Final
 
 import pytest
@@ -192,6 +193,19 @@ def test_a_stash_takes_pending_edits_away_and_brings_them_back(project: GitProje
     project.git("stash", "pop", "-q")
     project.look()
     assert (project.statuses(), project.events()) == ({1: "pending"}, ["stash", "stash pop"])
+
+
+def test_a_rename_that_is_stashed_and_popped_is_the_pending_move_again(project: GitProject) -> None:
+    project.agent_runs(("mv", "0.txt", "new.txt"), writes={"0.txt": CHANGED})
+    assert project.statuses() == {1: "pending"}
+    project.git("stash", "-q")
+    project.look()
+    project.git("stash", "pop", "-q")
+    project.look()
+    assert (project.statuses(), project.events()) == ({1: "pending"}, ["stash", "stash pop"])
+    project.reject(1)
+    assert project.text("0.txt") == FIRST
+    assert not (project.folder / "new.txt").exists()
 
 
 def test_a_hard_reset_takes_pending_edits_away(project: GitProject) -> None:
@@ -619,6 +633,31 @@ def test_commits_that_an_agent_made_beside_head_await_review_when_they_come(
     assert view.edit.origin is Origin.UNATTRIBUTED
     project.reject(view.seq)
     assert project.text("0.txt") == FIRST + MINE
+
+
+@pytest.mark.parametrize("is_agents", [True, False], ids=["an agent's", "a person's"])
+def test_what_a_merge_with_conflicts_deletes_is_gits_or_awaits_review(
+    project: GitProject, tmp_path: Path, *, is_agents: bool
+) -> None:
+    call = AgentCall(conversation="c", id="1", tool="Bash", paths=None)
+    if is_agents:
+        project.workspace.hooks.begin(call)
+    other = tmp_path / "linked"
+    project.git("worktree", "add", "-q", "-b", "side", str(other))
+    (other / "1.txt").unlink()
+    (other / "0.txt").write_text(FIRST.replace("two 0", "zwei"))
+    git(other, "commit", "-q", "-am", "work")
+    if is_agents:
+        project.workspace.hooks.end(call)
+    project.write("0.txt", CHANGED)
+    project.git("commit", "-q", "-am", "mine")
+    project.look()
+    with pytest.raises(CalledProcessError):
+        project.git("merge", "-q", "side")
+    project.look()
+    (view,) = (each for each in project.workspace.history.edits(EditFilter()) if each.edit.path == b"1.txt")
+    expected = (Origin.UNATTRIBUTED, Status.PENDING) if is_agents else (Origin.GIT, Status.ACCEPTED)
+    assert (view.edit.origin, view.status) == expected
 
 
 def test_a_stash_that_a_later_call_drops_is_lost_by_that_call(project: GitProject) -> None:

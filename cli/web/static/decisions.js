@@ -1,7 +1,7 @@
 // Decisions and comments: what is sent, and what the outcome is in a person's words.
 
 /** @import {Decide, Outcome, Status} from "./types.d.ts" */
-/** @import {CommentTarget, ShownChange, ShownFile} from "./state.js" */
+/** @import {CommentTarget, Message, ShownChange, ShownFile} from "./state.js" */
 import { decide, post, Refused } from "./api.js";
 import { whereOf } from "./change_head.js";
 import { goOn, newEpoch, pickedRows, refresh, refreshChecks, show, verdicts } from "./review.js";
@@ -14,6 +14,10 @@ import { note, say, set, state } from "./state.js";
 
 /** The decision in progress: until its result is shown, no other begins. @type {Promise<Outcome> | null} */
 let acting = null;
+/** The request of the decision in progress. */
+let request = "";
+/** The message that another request, which came while that decision was in progress, did nothing. @type {Message | null} */
+let lost = null;
 
 /** Whether the decision in progress is what was chosen in a dialog. */
 let is_answer = false;
@@ -114,7 +118,7 @@ export async function reopen(index) {
 
 /** Undo the newest decision that the page shows, after a decision in progress has ended. */
 export async function undo() {
-  await acting;
+  await decided();
   const number = state.queue?.undo ?? 0;
   if (number) await perform("undo", { number });
   else say(state.queue?.elsewhere ? `In a terminal, cas undo takes back what was decided on ${state.queue.elsewhere}.` : "There is no decision to undo.");
@@ -122,7 +126,7 @@ export async function undo() {
 
 /** Redo the decision that was undone last. */
 export async function redo() {
-  await acting;
+  await decided();
   await perform("redo", {});
 }
 
@@ -138,18 +142,22 @@ function base(name) {
 }
 
 /**
- * Send a request that has an outcome, and show the outcome; null: nothing is sent, because another is in progress. A
- * question is answered by the same request with more fields.
+ * Send a request that has an outcome, and show the outcome; null: nothing is sent, because another is in progress, which
+ * is said unless it is the same request right after it. A question is answered by the same request with more fields.
  * @param {string} name @param {object} body @param {About} [about]
  * @returns {Promise<Outcome | null>}
  */
 export async function perform(name, body, about) {
+  const own = JSON.stringify([name, body]);
   if (acting) {
-    if (!is_prompt) say("Nothing was done: the decision before is still being made.", { is_failure: true });
+    if (is_prompt && own === request) return null;
+    say("Nothing was done: the decision before is still being made.", { is_failure: true });
+    if (own !== request) lost = state.said;
     return null;
   }
   const made = performed(name, body, about);
   acting = made;
+  request = own;
   is_prompt = true;
   const timer = setTimeout(() => {
     is_prompt = false;
@@ -162,8 +170,16 @@ export async function perform(name, body, about) {
     if (acting === made) {
       acting = null;
       is_prompt = false;
+      repeatLost();
     }
   }
+}
+
+/** Say once more that a press did nothing, if the message of the decision has taken the place of the one that said so. */
+function repeatLost() {
+  const { said } = state;
+  if (lost && said && said !== lost) set({ said: { ...said, text: `${said.text} What you pressed meanwhile did nothing.`, is_failure: true } });
+  lost = null;
 }
 
 /** @param {string} name @param {object} body @param {About} [about] @returns {Promise<Outcome>} */

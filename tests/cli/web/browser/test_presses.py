@@ -117,6 +117,41 @@ def test_enter_and_a_click_on_one_button_decide_once(review: ReviewPage, project
     assert decisions(project) == 1
 
 
+def test_a_press_on_another_button_during_a_decision_is_said_to_have_done_nothing(
+    review: ReviewPage, project: Path
+) -> None:
+    held: list[Route] = []
+
+    def hold_back(route: "Route") -> None:
+        held.append(route)
+
+    review.page.route("**/api/decide", hold_back)
+    review.file("shop/cart.py")
+    third = review.heads.nth(2).get_by_role("button", name="Accept")
+    in_bar(review, "Accept").click()
+    third.click()
+    expect(review.failure).to_have_text("Nothing was done: the decision before is still being made.")
+    held[0].continue_()
+    expect(review.progress).to_have_text("1 of 14 changes decided")
+    expect(review.failure).to_contain_text("Accepted 1 change in cart.py. What you pressed meanwhile did nothing.")
+    expect(review.page.get_by_role("button", name="Undo")).to_be_visible()
+    assert len(held) == decisions(project) == 1
+    review.page.unroute_all()
+    third.click()
+    expect(review.progress).to_have_text("2 of 14 changes decided")
+    expect(review.failure).to_have_count(0)
+    # The same request is what a double press sends, by a key and the button.
+    review.page.route("**/api/decide", hold_back)
+    review.heads.nth(1).click()
+    for _ in range(2):
+        in_bar(review, "Reject").click()
+    held[1].continue_()
+    expect(review.progress).to_have_text("3 of 14 changes decided")
+    expect(review.failure).to_have_count(0)
+    assert len(held) == 2
+    assert decisions(project) == 3
+
+
 def test_a_press_that_began_before_the_change_was_replaced_decides_nothing(
     review: ReviewPage, project: Path, opened: Opener
 ) -> None:

@@ -63,6 +63,10 @@ RECORDED: Final = {
         DOUBTS,
         "test_while_a_process_of_a_shell_lives_only_named_calls_are_certain",
     ),
+    "a shell of a killed client": (
+        "cli/hooks/test_abandoned_calls.py",
+        "test_what_the_shell_of_a_killed_client_left_behind_writes_is_not_the_persons",
+    ),
     "a subagent works on": (SESSIONS, "test_what_a_subagent_does_belongs_to_the_turn_whose_prompt_sent_it"),
     "in a session's first turn": (
         DOUBTS,
@@ -85,6 +89,15 @@ RECORDED: Final = {
     "git switches, merges": (GIT, "test_what_git_brings_is_one_event_and_awaits_no_review"),
     "`git reset --hard`": (GIT, "test_rejecting_what_an_agents_git_took_away_brings_a_persons_lines_back"),
     "lines under review leave": (RETURNED, "test_lines_under_review_stay_under_review_whatever_git_does"),
+    "lines under review come back": (
+        GIT,
+        "test_lines_under_review_that_git_brings_back_with_other_endings_await_review",
+    ),
+    "a file is deleted and made again": (
+        RETURNED,
+        "test_a_line_under_review_in_a_file_that_is_made_again_awaits_review",
+    ),
+    "a merge that stops at conflicts": (GIT, "test_what_a_merge_with_conflicts_deletes_is_gits_or_awaits_review"),
     "lines come that an agent put": (GIT, "test_lines_that_an_agent_put_into_git_unseen_await_review_when_they_come"),
     "you commit pending edits": (GIT, "test_a_persons_commit_accepts_the_edits_that_it_contains"),
     "an agent's shell commits them": (GIT, "test_an_agents_commit_accepts_nothing_and_is_recorded"),

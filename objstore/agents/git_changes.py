@@ -206,8 +206,10 @@ class GitChanges:
             movement, {path: here for path, here in paths if here.path in of_agents and here.known}, batch
         )
         event = FileStatuses(journal=self._journal)
+        left = {path: here for path, here in paths if path not in lost}
+        moved = self._explain_moves(batch, trees, left, event)
         explained = [
-            here for path, here in paths if path not in lost and self._explain(batch, trees, path, here, event)
+            here for path, here in left.items() if path in moved or self._explain(batch, trees, path, here, event)
         ]
         if not explained:
             return [], set()
@@ -296,6 +298,25 @@ class GitChanges:
             owner = owner_at(self._whose, b"", written or time * _SECOND, 0 if written else TIME_ERROR)
             made += [commit] if owner.origin.needs_review else []
         return made
+
+    def _explain_moves(
+        self, batch: Batch, trees: _Trees, found: Mapping[bytes, Difference], event: FileStatuses
+    ) -> set[bytes]:
+        """Add the files to the event that git took from a path and put where they were earlier; return both paths."""
+        new = {here.path: path for path, here in found.items() if here.document is None and here.now is not None}
+        moved: set[bytes] = set()
+        for path, here in found.items() if new else ():
+            if here.document is None or here.now is not None or not _is_put_by_git(trees, path, here, batch)[0]:
+                continue
+            history = DocumentHistory(self._journal, here.document)
+            for state in history.states()[1:]:
+                there = new.get(state.path)
+                if there is None or found[there].now != state.state:
+                    continue
+                if _is_put_by_git(trees, there, found[there], batch)[0] and event.go_to(history, state):
+                    moved |= {path, new.pop(state.path)}
+                    break
+        return moved
 
     def _explain(self, batch: Batch, trees: _Trees, path: bytes, here: Difference, event: FileStatuses) -> bool:
         """Add what git did to one file to the event; return False if it was not git."""

@@ -195,11 +195,12 @@ def test_a_stash_takes_pending_edits_away_and_brings_them_back(project: GitProje
     assert (project.statuses(), project.events()) == ({1: "pending"}, ["stash", "stash pop"])
 
 
-def test_a_rename_that_is_stashed_and_popped_is_the_pending_move_again(project: GitProject) -> None:
+def test_a_stash_takes_a_pending_move_away_and_brings_it_back(project: GitProject) -> None:
     project.agent_runs(("mv", "0.txt", "new.txt"), writes={"0.txt": CHANGED})
     assert project.statuses() == {1: "pending"}
     project.git("stash", "-q")
     project.look()
+    assert project.statuses() == {1: "away"}
     project.git("stash", "pop", "-q")
     project.look()
     assert (project.statuses(), project.events()) == ({1: "pending"}, ["stash", "stash pop"])

@@ -8,6 +8,7 @@ scan: a change in the same tick of the file system's clock as the read would not
 import os
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence, Set as AbstractSet
+from itertools import chain
 from typing import Any, Final, Self
 
 from msgpack import Packer, unpackb
@@ -110,6 +111,7 @@ class StatCache:
         self.newly_left_out: list[bytes] = []  # paths that the last scan covered, and this one leaves out. Not saved
         self.looks: dict[bytes, Look] = {}  # by folder, until a scan lists it. Not saved
         self._dropped: list[bytes] = []  # paths that the last scan left out, in folders that are gone. Not saved
+        self._dropped_reads: list[tuple[bytes, bytes]] = []  # signatures and blobs of the files in these. Not saved
         self._rows: dict[bytes, list[Any]] = {}  # folders in their encoded form
         self._open: dict[bytes, CachedFolder] = {}  # decoded or new folders; they override `_rows`
         self._saved_names: dict[bytes, list[bytes]] = {}  # the names of the files in some of `_rows`
@@ -334,12 +336,13 @@ class StatCache:
         return BlobId(row[_BLOBS][at * HASH_SIZE : (at + 1) * HASH_SIZE]) if names[at : at + 1] == [name] else None
 
     def inodes_read(self, inodes: AbstractSet[int]) -> set[int]:
-        """Return the inodes, of those given, of files that the last scan read."""
+        """Return the inodes, of those given, of files that the last scan read, in folders that are gone too."""
         found = set[int]()
-        for row in self._rows.values():
-            here = inodes_of(row[_SIGNATURES])
+        for signatures, blobs in chain(
+            ((row[_SIGNATURES], row[_BLOBS]) for row in self._rows.values()), self._dropped_reads
+        ):
+            here = inodes_of(signatures)
             if not inodes.isdisjoint(here):
-                blobs = row[_BLOBS]
                 found.update(
                     inode
                     for at, inode in enumerate(here)
@@ -360,6 +363,7 @@ class StatCache:
             row = self._rows.pop(folder, None)
             if row is not None:
                 self._dropped += [folder] * row[_INCOMPLETE] + [joined(folder, name) for name in _split(row[_LEFT_OUT])]
+                self._dropped_reads.append((row[_SIGNATURES], row[_BLOBS]))
             self._open.pop(folder, None)
             self.repositories.pop(folder, None)
         return bool(gone)

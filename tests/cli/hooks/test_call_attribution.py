@@ -1426,6 +1426,29 @@ def test_deletions_by_a_shell_are_attributed_to_it_whatever_times_their_folder_h
     assert {path: path.read_bytes() for path in files_in(folder)} == before
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "mv src lib; echo 1 >> lib/b.py; echo 1 >> lib/deep/c.py",
+        "mkdir lib; mv src/* lib; rmdir src; echo 1 >> lib/deep/c.py; echo 2 > lib/b.py",
+        "mv src/deep deeper; ln -s ../deeper src/deep; echo 1 >> deeper/c.py",
+    ],
+    ids=["renamed", "emptied", "replaced by a link"],
+)
+def test_files_that_a_shell_moves_with_their_folder_and_changes_can_be_rejected(folder: Path, command: str) -> None:
+    for path in ("src/b.py", "src/deep/c.py"):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        edit_by_hand(folder, path)
+    assert cas("record", folder=folder).status == 0
+    before = {path: path.read_bytes() for path in files_in(folder)}
+    time.sleep(0.05)  # more than a tick of the file system's clock
+    session = ClaudeCode(folder)
+    session.ask("go")
+    session.run(command)
+    assert cas("reject", "--conversation", session.name, folder=folder).status == 0
+    assert {path: path.read_bytes() for path in files_in(folder)} == before
+
+
 # ---- repeated and late events
 
 

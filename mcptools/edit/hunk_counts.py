@@ -11,10 +11,24 @@ from typing import Final, NamedTuple
 
 from mcptools.edit.patch_headers import ends_patch
 
-__all__ = ["BETWEEN_FILES", "HUNK_HEADER", "NO_NEWLINE", "OF_OTHER_FILES", "Corrected", "corrected"]
+__all__ = [
+    "BETWEEN_FILES",
+    "HUNK_HEADER",
+    "NO_NEWLINE",
+    "OF_OTHER_FILES",
+    "Corrected",
+    "corrected",
+    "with_english_marks",
+]
 
 HUNK_HEADER: Final = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@.*", re.DOTALL)
 NO_NEWLINE: Final = "\\ No newline at end of file"
+
+_FEWEST: Final = 12
+"""Bytes of the shortest mark for a missing newline, which programs write in the user's language.
+
+Source: git's apply.c.
+"""
 
 BETWEEN_FILES: Final = ("--- ", "diff ", "index ", "Index: ", "=====")
 """Beginnings of lines that may come between the last hunk of one file and the first of the next."""
@@ -63,6 +77,30 @@ def corrected(lines: Sequence[str], between: Callable[[], object], *, likely: bo
             counted[at] = said
         at = end
     return Corrected(made, counted) if counted else None
+
+
+def with_english_marks(lines: list[str]) -> list[str]:
+    """Return the lines of a patch with the marks for missing newlines in English. Arguments as of `corrected`."""
+    if not any(line.startswith("\\ ") and not line.startswith(NO_NEWLINE) for line in lines):
+        return lines
+    made: list[str] = []
+    old = new = 0  # lines that the current hunk still needs
+    is_below = False  # whether the line above is one of a hunk
+    for raw in lines:
+        line = raw.removesuffix("\r")
+        if is_below and line.startswith("\\ ") and len(line.encode()) >= _FEWEST:
+            made.append(NO_NEWLINE + raw[len(line) :])
+            continue
+        made.append(raw)
+        is_below = old > 0 or new > 0
+        if is_below:
+            mark = line[:1] or " "
+            old -= mark in _OLD
+            new -= mark in _NEW
+        elif (found := HUNK_HEADER.fullmatch(line)) is not None:
+            _, said_old, _, said_new = found.groups("1")
+            old, new = int(said_old), int(said_new)
+    return made
 
 
 def _end_by_counts(lines: Sequence[str], at: int, old: int, new: int) -> int | None:

@@ -39,6 +39,9 @@ _NOT_LINES: Final = (
 _HEADER: Final = (*_NOT_LINES, "similarity index ", "dissimilarity index ", "index ")
 """Beginnings of the lines of git's header."""
 
+_SPECIAL: Final = re.compile(r"(?:new file mode|deleted file mode|old mode|index [0-9a-f]+\.\.[0-9a-f]+) (12|16)0000")
+"""A line of git's header that says that its part is no file's, but a symbolic link's or a submodule's."""
+
 _RENAMES: Final = ("rename from ", "rename to ", "=== renamed ")
 """Beginnings of header lines that ask for a rename."""
 
@@ -96,6 +99,9 @@ class Section:
         """
         names = self._names_of_lines()
         for number, line in enumerate(self._header(), 1):
+            if (special := _SPECIAL.fullmatch(line)) is not None:
+                what = "a symbolic link" if special[1] == "12" else "a submodule"
+                return self.invalid(f"only changes to lines of files can be applied, not to {what}", number)
             asks = line.startswith((*_NOT_LINES, "=== renamed ")) or (_is_header(line) and line.endswith(")"))
             refusal = self.invalid(f"only changes to lines can be applied, not {line!r}", number)
             agreed = next((header for begins, header in _COMES_OR_GOES if line.startswith(begins)), None)

@@ -12,7 +12,14 @@ from typing import Final, TypeVar
 
 from unidiff import Hunk as ParsedHunk, PatchedFile, PatchSet, UnidiffParseError
 
-from mcptools.edit.hunk_counts import BETWEEN_FILES, HUNK_HEADER, NO_NEWLINE, OF_OTHER_FILES, corrected
+from mcptools.edit.hunk_counts import (
+    BETWEEN_FILES,
+    HUNK_HEADER,
+    NO_NEWLINE,
+    OF_OTHER_FILES,
+    corrected,
+    with_english_marks,
+)
 from mcptools.edit.patch_headers import NOWHERE, Section, ends_patch, is_epoch, sections, unquoted
 from mcptools.edit.unified_diff import FilePatch, InvalidPatch, PatchHunk, PatchLine
 
@@ -95,7 +102,8 @@ def joined_parts(parts: Sequence[FilePatch]) -> list[FilePatch]:
 
 
 def _parsed(patch: str, between: Callable[[], object]) -> tuple[FilePatch, ...]:
-    parts = [part for section in sections(patch.split("\n"), between) for part in _parts(section, between)]
+    lines = with_english_marks(patch.split("\n"))
+    parts = [part for section in sections(lines, between) for part in _parts(section, between)]
     if not parts:
         raise InvalidPatch("missing --- header", 1)
     return tuple(parts)
@@ -151,7 +159,7 @@ def _said(section: Section, between: Callable[[], object]) -> Iterator[str]:
     """Yield the lines of a section with their endings, with header lines replaced that only `Section` reads."""
     for number, line in enumerate(_watched(section.plain(), between), 1):
         if line.startswith("@@ -") and not HUNK_HEADER.fullmatch(line.removesuffix("\n")):
-            raise section.invalid(_UNNUMBERED, number)
+            raise _not_a_header(line, section, number)
         yield line
 
 
@@ -196,7 +204,7 @@ def _check_all_was_read(files: PatchSet, section: Section, between: Callable[[],
             in_hunks, in_mail = True, False
             continue
         if raw.startswith("@@"):
-            raise section.invalid(_UNNUMBERED, number)
+            raise _not_a_header(raw, section, number)
         if ends_patch(lines, number - 1):
             in_hunks, in_mail = False, True
         if raw.startswith(OF_OTHER_FILES) or (raw.startswith(BETWEEN_FILES) and number <= last_file):
@@ -241,6 +249,14 @@ def _of_another_format(patch: str) -> InvalidPatch | None:
     line = patch.count("\n", 0, len(patch) - len(text)) + 1
     found = (InvalidPatch(reason, line, hint=hint) for begins, reason, hint in _OTHERS if text.startswith(begins))
     return next(found, None)
+
+
+def _not_a_header(line: str, section: Section, number: int) -> InvalidPatch:
+    """Return the refusal of a line that only begins like a hunk header."""
+    if line.startswith("@@@"):
+        hint = "Send a diff against one parent, such as `git diff MERGE^ MERGE`."
+        return section.invalid("it is the combined diff of a merge", number, hint=hint)
+    return section.invalid(_UNNUMBERED, number)
 
 
 def _misread(reason: str, section: Section) -> InvalidPatch:

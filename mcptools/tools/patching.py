@@ -353,7 +353,8 @@ def _hinting_at_creation(patch: str, path: str) -> Iterator[None]:
     except Failure as failure:
         parts = parts_of(patch) if failure.kind is FailureKind.FILE_NOT_FOUND and not failure.hint else ()
         if isinstance(parts, InvalidPatch) or not any(
-            part.source is None and (len(parts) == 1 or _matched(part.names[1], path)) for part in parts
+            part.source is None and part.more is None and (len(parts) == 1 or _matched(part.names[1], path))
+            for part in parts
         ):
             raise
         hint = "The patch creates a file: use write_file."

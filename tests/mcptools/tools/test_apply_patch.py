@@ -261,6 +261,23 @@ def test_invalid_patch(agent: Agent, folder: Path, patch: str, message: str) -> 
     assert file.read_text() == "a\n"
 
 
+@pytest.mark.parametrize("mark", ["Kein Zeilenumbruch am Dateiende.", "文件尾没有换行符。", "Pas de fin de ligne\r"])
+def test_mark_for_a_missing_newline_may_be_in_any_language(agent: Agent, folder: Path, mark: str) -> None:
+    (folder / "a.txt").write_bytes(b"a\nb")
+    both = f"--- a.txt\n+++ a.txt\n@@ -1,2 +1,2 @@\n a\n-b\n\\ {mark}\n+c\n\\ {mark}\n"
+    agent.done("apply_patch", file_path=str(folder / "a.txt"), patch=both)
+    assert (folder / "a.txt").read_bytes() == b"a\nc"
+    agent.done("revert_patch", file_path=str(folder / "a.txt"), patch=both)
+    assert (folder / "a.txt").read_bytes() == b"a\nb"
+
+
+def test_combined_diff_is_refused_as_what_it_is(agent: Agent, folder: Path) -> None:
+    (folder / "a.txt").write_bytes(b"a\nb\n")
+    patch = "diff --cc a.txt\n--- a/a.txt\n+++ b/a.txt\n@@@ -1,2 -1,2 +1,2 @@@\n  a\n- b\n +c\n"
+    refused = agent.call("apply_patch", file_path=str(folder / "a.txt"), patch=patch)
+    assert refused.structured["error"] == "Invalid patch format: it is the combined diff of a merge at line 4"
+
+
 def test_encoding_error(agent: Agent, folder: Path) -> None:
     # If the lines of the patch are not UTF-8 in the file, whether it fits is unknown.
     file = folder / "latin1.txt"

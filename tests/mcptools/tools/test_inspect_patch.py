@@ -240,3 +240,40 @@ def test_files_that_git_quotes_are_reported_unquoted_and_patched(agent: Agent, f
         agent.done("validate_patch", file_path=str(folder / name), patch=patch)
         agent.done("apply_patch", file_path=str(folder / name), patch=patch)
         assert (folder / name).read_text() == "one\nTWO\n"
+
+
+_LINK = (
+    "diff --git a/l b/l\nnew file mode 120000\nindex 0000000..1de5659\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+target\n"
+)
+_OTHER_LINK = "diff --git a/l b/l\nindex 1de5659..4dd1ef7 120000\n--- a/l\n+++ b/l\n@@ -1 +1 @@\n-target\n+f.txt\n"
+_NO_LINK = (
+    "diff --git a/l b/l\ndeleted file mode 120000\nindex 1de5659..0000000\n"
+    "--- a/l\n+++ /dev/null\n@@ -1 +0,0 @@\n-target\n"
+)
+_MODULE = (
+    "diff --git a/m b/m\nindex 1de5659..4dd1ef7 160000\n--- a/m\n+++ b/m\n"
+    "@@ -1 +1 @@\n-Subproject commit 1\n+Subproject commit 2\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("special", "name", "what"),
+    [
+        (_LINK, "l", "a symbolic link"),
+        (_OTHER_LINK, "l", "a symbolic link"),
+        (_NO_LINK, "l", "a symbolic link"),
+        (_MODULE, "m", "a submodule"),
+    ],
+)
+def test_links_and_submodules_are_no_lines_and_hinder_no_other_part(
+    agent: Agent, folder: Path, special: str, name: str, what: str
+) -> None:
+    file = "diff --git a/f.txt b/f.txt\n--- a/f.txt\n+++ b/f.txt\n@@ -1 +1 @@\n-a\n+b\n"
+    (folder / "f.txt").write_text("a\n")
+    reason = f"only changes to lines of files can be applied, not to {what} at line 2"
+    notes = agent.done("inspect_patch", patch=special + file).structured["notes"]
+    assert f"{name}: no patch tool applies this part; {reason}." in notes
+    refused = agent.call("apply_patch", file_path=str(folder / name), patch=special)
+    assert "write_file" not in refused.text
+    agent.done("apply_patch", file_path=str(folder / "f.txt"), patch=special + file)
+    assert (folder / "f.txt").read_text() == "b\n"

@@ -80,13 +80,13 @@ def recorded_named(workspace: "Workspace", spelling: str) -> str:
 
 
 def paths_named(workspace: "Workspace", spelling: str, *, unrecorded: bool = False) -> list[str]:
-    """Return the path, as `path_named`; if a link hides what was recorded there, also the hidden path, or only that.
+    """Return the path to which links lead; if one hides what was recorded there, also the hidden path, or only that.
 
     `unrecorded`: also if nothing was recorded there, for the content of snapshots.
     """
     hidden = from_here(workspace, spelling, workspace.literal_path if unrecorded else workspace.recorded)
     try:
-        return list(dict.fromkeys([path_named(workspace, spelling), hidden]))
+        return list(dict.fromkeys([from_here(workspace, spelling, workspace.followed), hidden]))
     except PathError:
         return [hidden]
 

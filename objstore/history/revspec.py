@@ -8,7 +8,7 @@ from typing import Final
 
 from objstore.disk.file_changes.open_dirs import first_symlink_on
 from objstore.history.expired import refuse_expired
-from objstore.model.basic_types import Seq, Unit, number_of
+from objstore.model.basic_types import LINK_MODE, Seq, Unit, number_of
 from objstore.model.ids import BlobId, hex_prefix_bounds
 from objstore.model.records import Edit
 from objstore.model.relpath import beginning
@@ -28,6 +28,7 @@ __all__ = [
     "last_state",
     "literal_path_if_symlink",
     "paths_to_search",
+    "recorded_link",
     "recorded_path",
     "recorded_paths",
     "resolved_or_literal",
@@ -167,6 +168,17 @@ def paths_to_search(journal: Journal, spelling: str) -> list[bytes]:
             raise
         found = []
     return list(dict.fromkeys([*found, *([] if literal is None else [os.fsencode(literal)])]))
+
+
+def recorded_link(journal: Journal, spelling: str) -> str | None:
+    """Return the path of what a spelling names if that was last recorded as a link; else None: links are followed."""
+    try:
+        with journal.tree.locate(spelling) as resolved:
+            path = resolved.path
+    except PathError:
+        return None
+    tip = journal.store.index.documents.tip_at(os.fsencode(path))
+    return path if tip is not None and tip.state is not None and tip.state.mode == LINK_MODE else None
 
 
 def hidden_path(journal: Journal, spelling: str) -> bytes | None:

@@ -193,6 +193,7 @@ class Workspace:
     def relative(self, path: str, held_by: Sequence[int] = ()) -> str:
         """Return the canonical path below the root, even if the file is gone or its folder is now a symlink.
 
+        A link of which edits are recorded is itself what its path names, as git has it; any other one is followed.
         `held_by`: snapshot numbers; the path as the user wrote it takes precedence if one of them has it. Raises what
         Files.relative raises, and NoSuchName and SnapshotUnreadable for a snapshot.
         """
@@ -203,6 +204,16 @@ class Workspace:
                 written = restore.held_literal_path(self._journal, path, held_by)
             if written is not None:
                 return written
+        link = None
+        if os.path.islink(os.path.join(self.root, self._journal.tree.within(path))):
+            from objstore.history import revspec
+
+            with self._journal.reading():
+                link = revspec.recorded_link(self._journal, path)
+        return self.followed(path) if link is None else link
+
+    def followed(self, path: str) -> str:
+        """Return the path as `relative` does, but that of its target for a link. Raises what Files.relative raises."""
         found = self.files.relative(path, gone=True)
         if self._journal.tree.within(path) == found:
             return found

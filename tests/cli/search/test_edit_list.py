@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import click
 import pytest
@@ -13,6 +14,7 @@ from cli.screen.terminal import shown_width
 from cli.screen.word_diff import emphasis, paired_lines
 from objstore import MAX_BLOB, Call, blob_id
 from tests.support.command_runner import CommandRunner
+from tests.support.hooked_agents import ClaudeCode
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -459,6 +461,33 @@ def test_a_log_includes_the_files_that_a_symlink_replaced(
     assert [edit["seq"] for edit in runner_with_link.done("log", name, "--json").lines()] == seqs
     real = name.replace("src", "real")
     assert [edit["seq"] for edit in runner_with_link.done("log", real, "--json").lines()] == of_target
+
+
+@pytest.mark.parametrize("target", ["f", "folder", "nowhere", "..", "/", ".git"])
+def test_the_path_of_a_recorded_link_names_the_link_and_not_its_target(runner: CommandRunner, target: str) -> None:
+    (runner.folder / "folder").mkdir()
+    for name in ("f", "folder/f"):
+        runner.write(name, b"one\n")
+    runner.done("accept", "--all")
+    (runner.folder / "link").symlink_to("elsewhere")
+    runner.done("record")
+    for name in ("f", "folder/f"):
+        runner.write(name, b"two\n")  # 3 and 4: pending
+    agent = ClaudeCode(runner.folder)
+    agent.start()
+    agent.ask("Where to?")
+    agent.run(f"ln -sfn {target} link")
+    agent.stop()
+    (edit,) = runner.done("log", "-n", "1", "--json").lines()
+    assert (edit["seq"], edit["file_path"]) == (5, str(runner.folder / "link"))
+    for name in ("link", "./link", "folder/../link", str(runner.folder / "link")):
+        assert [file["file_path"] for file in runner.done("diff", name, "--json").lines()] == [edit["file_path"]]
+        assert runner.done("accept", name, "--dry-run").text.splitlines()[1] == "Would accept edit 5."
+    assert runner.done("comment", "link", "-m", "Why?").text.split()[3] == "link"
+    assert runner.done("reject", "link").text == "Rejected edit 5.\nRewrote the link link\n"
+    assert (runner.folder / "link").readlink() == Path("elsewhere")
+    (runner.folder / "unrecorded").symlink_to("f")  # nothing but its target can be meant
+    assert runner.done("reject", "unrecorded").text.startswith("Rejected edit 3.\n")
 
 
 def test_a_decision_on_a_path_through_a_symlink_is_about_the_target(runner_with_link: CommandRunner) -> None:

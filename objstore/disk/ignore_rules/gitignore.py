@@ -66,6 +66,7 @@ MOST_TEXT: Final = 1 << 20
 """Bytes of the longest ignore file that is applied."""
 
 _BOM: Final = b"\xef\xbb\xbf"
+_OF_USER: Final = "the ignore file that git's core.excludesFile names"
 
 
 class Verdict(StrEnum):
@@ -86,13 +87,14 @@ class GitIndex(Protocol):
 class _Lines:
     """The patterns of some ignore files of one folder. A later file overrides an earlier one."""
 
-    def __init__(self, texts: Iterable[bytes], *, ignores_case: bool = False) -> None:
+    def __init__(self, texts: Iterable[tuple[str, bytes]], *, ignores_case: bool = False) -> None:
+        """Take the files with their names. `refused`: why one of them is not applied ("": all are)."""
         self.refused: str = ""
         self._ignores_case: Final = ignores_case
         found: list[IgnorePattern] = []
-        for text in texts:
+        for name, text in texts:
             if len(text) > MOST_TEXT:
-                self.refused = f"an ignore file of it is longer than {MOST_TEXT} bytes and is not applied"
+                self.refused = f"{name} is longer than {MOST_TEXT} bytes and is not applied"
                 continue
             for line in _lines(text):
                 try:
@@ -208,9 +210,10 @@ class Rules:
         """The folder's own ignore files, git's and ours (None: it has none), parsed when they are first needed."""
         if self._lines is None:
             texts = self._texts
-            of_git = [text for text in (texts.user, texts.exclude, texts.git) if text]
+            files = ((_OF_USER, texts.user), (".git/info/exclude", texts.exclude), (".gitignore", texts.git))
+            of_git = [(name, text) for name, text in files if text]
             self._lines = (
                 _Lines(of_git, ignores_case=self.ignores_case) if of_git else None,
-                _Lines([texts.own]) if texts.own else None,
+                _Lines([(".casignore", texts.own)]) if texts.own else None,
             )
         return self._lines

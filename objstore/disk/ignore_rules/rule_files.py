@@ -18,7 +18,7 @@ from objstore.disk.ignore_rules.ignore_texts import NO_TEXTS, IgnoreTexts
 from objstore.disk.ignore_rules.scan_rules import ScanRules, rules_of_workspace
 from objstore.model.ids import BlobId, blob_id
 from objstore.model.relpath import folders_above, joined
-from objstore.values.errors import CasError, FileMissing
+from objstore.values.errors import CasError, FileMissing, PathIsSymlink
 
 __all__ = [
     "ABOVE",
@@ -153,6 +153,9 @@ class IgnoreReader:
         try:
             return read_at(resolved).content
         except FileMissing:
+            return b""
+        except PathIsSymlink:
+            self.report(joined(path, name), "it is a symbolic link, whose target is not read")
             return b""
         except CasError as error:
             self.report(joined(path, name), str(error))

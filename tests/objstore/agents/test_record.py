@@ -963,6 +963,16 @@ def test_naming_a_file_in_a_rebuilt_folder_covers_no_other_file_there(partial: S
     assert (recorded_changes(found), [passed.path for passed in found.skipped]) == ([], ["pipe"])
 
 
+@pytest.mark.parametrize("name", [".gitignore", ".casignore"])
+def test_a_linked_ignore_file_is_recorded_and_its_rules_are_reported_as_not_read(scene: Scene, name: str) -> None:
+    put(scene, "rules", b"*.log\n")
+    (scene.root / name).symlink_to("rules")
+    put(scene, "a.log", b"1\n")
+    found = scene.workspace.record_changes(PERSON)
+    reported = [(name, "it is a symbolic link, whose target is not read")]
+    assert [(passed.path, passed.reason) for passed in found.skipped] == reported
+
+
 @pytest.mark.parametrize("rule", [".casignore", "built/CACHEDIR.TAG"])
 def test_rejecting_what_only_became_visible_removes_nothing(scene: Scene, rule: str) -> None:
     old = "old" if rule == ".casignore" else "built/deep/old"

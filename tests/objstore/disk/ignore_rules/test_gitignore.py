@@ -265,7 +265,7 @@ def test_names_that_are_not_text_can_be_ignored() -> None:
 def test_a_file_that_is_too_long_is_not_applied_and_is_reported() -> None:
     rules = Rules(Rules(), b"", of_git(b"*\n" * 600_000))
     assert not ignores(rules, b"a", is_folder=False)
-    assert rules.refused
+    assert rules.refused == [".gitignore is longer than 1048576 bytes and is not applied"]
 
 
 def test_a_line_with_many_wildcards_takes_no_longer_than_others() -> None:

@@ -147,9 +147,17 @@ class Directories:
         raise Failure(
             FailureKind.PERMISSION_DENIED,
             f"Permission denied: {shown(path)}",
-            hint=f"It is outside the allowed directories: {self.listed()}",
+            hint=f"It is outside the allowed directories: {self.listed()}{self._not_served(place)}",
             path=path,
         )
+
+    def _not_served(self, place: str) -> str:
+        """Return what to add of a path in a directory that was given and was none at the start; "": it is in none."""
+        for root in self.missing:
+            if PurePath(place).is_relative_to(Path(root).resolve()):
+                where = one_line(shown(root))
+                return f". There was no directory {where} when the server started: start it again once there is one."
+        return ""
 
     def listed(self) -> str:
         """Return the allowed directories as one text, for a hint."""

@@ -456,7 +456,14 @@ def test_directory_that_is_missing_is_reported_and_the_others_are_served(tmp_pat
         assert allowed.structured["directories"] == [str(good)]
         assert allowed.notes == f"Not served, because it is no directory: {missing}, {file}"
         assert agent.done("read_file", path=str(good / "f")).text == "a\n"
-        assert agent.call("read_file", path=str(missing / "f")).refused
+        missing.mkdir()
+        for given in (missing, file):
+            refused = agent.call("read_file", path=str(given / "f"))
+            again = f"There was no directory {given} when the server started: start it again once there is one."
+            assert refused.error["hint"] == f"It is outside the allowed directories: {good}. {again}"
+        outside = agent.call("read_file", path=str(tmp_path / "other"))
+        assert outside.error["hint"] == f"It is outside the allowed directories: {good}"
+        missing.rmdir()
     done = editledger(str(good), str(missing))
     assert (done.returncode, done.stderr) == (0, f"{said}{missing}\n")
     assert editledger("--export-acp", "contract", str(good), str(missing)).returncode == 1

@@ -195,8 +195,13 @@ class ChangesAtLine:
 
     @property
     def units(self) -> tuple[Unit, ...]:
-        """Return the units that a decision on the changes concerns, ascending."""
-        return tuple(sorted({unit for change in (*self.changes, *self.together) for unit in change.units}))
+        """Return the units that a decision on the changes concerns, ascending.
+
+        If these are all its changes, its units without a net effect are decided, too: nothing else is left of the file.
+        """
+        changes = (*self.changes, *self.together)
+        rest = self.file.cancelled if len(changes) == len(self.file.changes) else ()
+        return tuple(sorted({*rest, *(unit for change in changes for unit in change.units)}))
 
 
 def _line_count(text: bytes) -> int:

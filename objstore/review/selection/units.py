@@ -22,7 +22,7 @@ from objstore.values.request_errors import ChangesGone, NoSuchName, NothingSelec
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from objstore.model.net_file import FileSummary, NetChange, NetFile
+    from objstore.model.net_file import FileSummary, NetChange
     from objstore.model.views import EditView
     from objstore.storage.index.rows import EditRow
     from objstore.storage.transaction.journal import Journal
@@ -132,8 +132,7 @@ class _Selecting:
 
             found = changes_at(self.journal, path, first, last)
             together += found.together
-            chosen = {at for at, change in enumerate(found.file.changes) if change in found.changes}
-            units |= self._as_named(_units_of(found.file, _together(found.file, chosen)))
+            units |= self._as_named(found.units)
         for place in selection.paths:
             units |= self._at_place(place)
         if selection.is_group and not selection.paths:
@@ -350,12 +349,12 @@ def _keys(files: Iterable[FileSummary]) -> set[bytes]:
     return {change.key for file in files for change in file.changes}
 
 
-def _together(file: FileSummary | NetFile, chosen: Collection[int]) -> set[int]:
+def _together(file: FileSummary, chosen: Collection[int]) -> set[int]:
     """Return the positions of some changes of a file, and of those that are decided with them."""
     return {*chosen, *(other for at in chosen for other in file.changes[at].shares_with)}
 
 
-def _units_of(file: FileSummary | NetFile, chosen: Collection[int]) -> set[Unit]:
+def _units_of(file: FileSummary, chosen: Collection[int]) -> set[Unit]:
     """Return the units of some changes of a file.
 
     If these are all its changes, its units without a net effect are decided, too: nothing else is left of the file.

@@ -523,6 +523,21 @@ def test_edits_that_cancel_out_are_decided_with_the_last_change_of_their_file(
     assert with_cancelled.statuses()["6:1"] is ACCEPTED
 
 
+def test_edits_that_cancel_out_are_shown_and_decided_with_the_line_of_the_last_change_of_their_file(
+    with_cancelled: CommandRunner, review: Review
+) -> None:
+    with_cancelled.done("accept", "1", "2:2")
+    named = {"5:1", "6:1"}
+    assert "# a: 2 edits cancel out [5:1 6:1]\n" in with_cancelled.done("diff", "a:2").text
+    changed = with_cancelled.done("accept", "a:2", "--dry-run", "--json").json()["changed"]
+    assert named < {change["name"] for change in changed}
+    with review("a:2") as terminal:
+        assert "# a: 2 edits cancel out [5:1 6:1]\n" in terminal.wait_for(prompt("2:1", "3:1"))
+        press(terminal, "a", AT_THE_END)
+        press(terminal, "q", r"1 change accepted, 0 changes rejected")
+    assert {with_cancelled.statuses()[name] for name in named} == {ACCEPTED}
+
+
 def test_a_file_in_which_all_edits_cancel_out_is_one_question(runner: CommandRunner, review: Review) -> None:
     runner.write("a", FIRST)
     runner.done("accept", "1")

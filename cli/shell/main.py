@@ -363,7 +363,15 @@ def _sentences(error: Exception) -> list[str]:
 def _suggestion(error: Exception, asked: Invocation | None) -> list[str]:
     """Return a line on what a mistyped name may mean, how to examine damage, or who has access."""
     from cli.app.error_hints import damage_advice
-    from objstore import FileMissing, NoSuchName, NotAWorkspace, PathIsSymlink, PathNotRegular, PermissionRefused
+    from objstore import (
+        FileMissing,
+        NoSuchName,
+        NotAWorkspace,
+        PathIsDirectory,
+        PathIsSymlink,
+        PathNotRegular,
+        PermissionRefused,
+    )
 
     if isinstance(error, NotAWorkspace) and asked is not None and asked.is_set_by_environment():
         return ["CAS_WORKSPACE names that folder."]
@@ -378,8 +386,9 @@ def _suggestion(error: Exception, asked: Invocation | None) -> list[str]:
         from cli.app.error_hints import symlink_advice
 
         return [visible(symlink_advice(error))]
-    if isinstance(error, PathNotRegular):
-        return [visible(f"A pipe, socket or device is at {error.path}. Move it away and run the command again.")]
+    if isinstance(error, PathIsDirectory | PathNotRegular):
+        what = "folder" if isinstance(error, PathIsDirectory) else "pipe, socket or device"
+        return [visible(f"A {what} is at {error.path}. Move it away and run the command again.")]
     if isinstance(error.__cause__, PermissionRefused):
         error = error.__cause__
     if asked is None or not isinstance(error, NoSuchName | FileMissing | PermissionRefused):

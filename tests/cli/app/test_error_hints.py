@@ -99,10 +99,15 @@ def test_mode_of_an_own_folder_is_named(shared: Path) -> None:
     assert said == f"{folder} has the mode 0555. To use it: chmod u+rwx {folder}"
 
 
-def test_pipe_in_the_place_of_a_file_is_named(runner: CommandRunner) -> None:
+@pytest.mark.parametrize("what", ["pipe, socket or device", "folder"])
+def test_pipe_or_folder_in_the_place_of_a_file_is_named(runner: CommandRunner, what: str) -> None:
     runner.write("f", b"one\n")
     (runner.folder / "f").unlink()
-    os.mkfifo(runner.folder / "f")
+    if what == "folder":
+        (runner.folder / "f").mkdir()
+        (runner.folder / "f" / "inside").touch()
+    else:
+        os.mkfifo(runner.folder / "f")
     ran = runner.cas("restore", "f@1")
     assert ran.status != 0
-    assert "A pipe, socket or device is at f. Move it away and run the command again." in ran.said
+    assert f"A {what} is at f. Move it away and run the command again." in ran.said

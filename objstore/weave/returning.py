@@ -9,6 +9,7 @@ same.
 
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Final
 
 from objstore.model.basic_types import Seq, Status, Unit
@@ -25,6 +26,9 @@ __all__ = ["Returning", "idle_parts", "is_telling", "lacking", "partial_text", "
 
 _MOST_TRIED: Final = 64
 """Edits of one document whose statuses are tried one by one; older ones follow the others."""
+
+_MOST_TRIES: Final = 1024
+"""Sets of statuses that are tried for one document, while an agent waits. What is not tried stays away."""
 
 _SHORTEST: Final = 3
 """Bytes of the shortest line, without blanks, that shows that an edit's text is back: many have the same brackets."""
@@ -147,6 +151,7 @@ class _Search:
         self._path: Final = path
         self.verdicts: dict[Unit, Status] = {}
         self._distance = self._measured()
+        self._tries_left = _MOST_TRIES
 
     def try_file(self) -> None:
         """Undo the deletion of the file, if it then has the text, or lines of an edit under review."""
@@ -185,6 +190,8 @@ class _Search:
                 self._leave_away(groups[seq])
             return
         for seq in sorted(groups, reverse=True)[:_MOST_TRIED]:
+            if not self._may_be_shown(groups[seq]):
+                continue  # it may be back only where a newer one needs it
             needed: dict[Unit, Status] = {}
             for older in sorted((each for each in groups if each <= seq), reverse=True)[:_MOST_TRIED]:
                 # An edit may need earlier ones: those that wrote the lines that it changed.
@@ -198,6 +205,7 @@ class _Search:
     def try_takers(self) -> None:
         """Take back what took lines of edits under review out, as far as that leads nearer to the text."""
         tried: set[Unit] = set()
+        self._tries_left = _MOST_TRIES
         for _ in range(_MOST_TRIED):
             takers = [unit for unit in self._takers() if unit not in tried]
             if not takers:
@@ -217,6 +225,25 @@ class _Search:
             if other.index != BASE
         }
         return sorted(self._document.units_at(found), reverse=True)
+
+    def _may_be_shown(self, units: Iterable[Unit]) -> bool:
+        """Return whether the text has a line of one of these units, or one of them wrote none that tells."""
+        present = self._present_lines
+        for unit in units:
+            if not self._document.has_effect(unit):
+                continue
+            runs = _weave_unit(self._document, unit).inserted
+            lines = [without_ending(line) for run in runs for line in split_lines(run.text) if is_telling(line)]
+            if present is None or not lines or not present.isdisjoint(lines):
+                return True
+        return False
+
+    @cached_property
+    def _present_lines(self) -> set[bytes] | None:
+        """The lines of the text, without endings (None: it is no text)."""
+        if _is_opaque(b"", self._lines):
+            return None
+        return set(map(without_ending, split_lines(self._lines)))
 
     def _leave_away(self, group: Mapping[Unit, Status]) -> None:
         """Leave the units of an edit away without which the document is as near, and of which nothing is shown."""
@@ -243,7 +270,9 @@ class _Search:
         """
         wanted = dict(verdicts)
         before = self._document.statuses()
-        while wanted:
+        missing: Collection[Unit] = wanted
+        while wanted and self._tries_left > 0:
+            self._tries_left -= 1
             self._document.set_statuses(wanted)
             live = [unit for unit, status in wanted.items() if status.is_live]
             missing = lacking(self._document, live, self._text, self._document.version().mode)
@@ -253,7 +282,7 @@ class _Search:
             wanted = {unit: status for unit, status in wanted.items() if unit not in missing}
         distance = self._measured()
         is_there = self._document.version().path == self._path
-        if not wanted or distance >= self._distance or self._document.conflicts() or not is_there:
+        if not wanted or missing or distance >= self._distance or self._document.conflicts() or not is_there:
             self._document.restore_statuses(before)
             return False
         self.verdicts |= wanted

@@ -15,6 +15,7 @@ from click import ClickException
 from cli.render.net_diff import named_units
 from cli.render.outcomes import conflict_text
 from cli.render.prompts import quoted_prompt
+from cli.render.turns import session_name
 from cli.render.zoom import Screenful
 from cli.review_ui.change_queue import ChangeQueue, Stop, stops_of
 from cli.review_ui.change_view import ChangeView
@@ -368,15 +369,20 @@ class Review(ReviewDialogue):
     def _whole_turn(self, stop: Stop) -> Where:
         report = self._view.refreshed()
         group = self._view.groups().get(stop.key[-1].seq)
-        turn = self._turn or (0 if group is None else group.turn)
-        conversation = self._workspace.history.edit(stop.key[-1].seq).edit.conversation
-        selection = Selection(turns=(turn,)) if turn else Selection(conversation=conversation)
-        rejected = self._workspace.review.select(Action.REJECT, selection)
-        accepted = self._workspace.review.select(Action.ACCEPT, selection)
-        what = f"Session {shown_name(conversation)}, of which no turn is known"
+        turn, session = (0, 0) if group is None else (group.turn, group.session)
+        turn = self._turn or turn
         if turn:
+            selection = Selection(turns=(turn,))
             prompts = [quoted_prompt(each.prompt, PROMPT_USED) for each in report.turns if each.number == turn]
             what = "".join([f"Turn {turn}", *prompts])
+        elif session:
+            selection = Selection(session=str(session))
+            what = f"Session {shown_name(session_name(self._workspace.sessions.session(session)))}"
+        else:
+            self._say("No turn or session is known that made this change.")
+            return Same.STAY
+        rejected = self._workspace.review.select(Action.REJECT, selection)
+        accepted = self._workspace.review.select(Action.ACCEPT, selection)
         return self._grouped(stop, rejected.units, accepted, what, turn)
 
     def _grouped(

@@ -94,11 +94,10 @@ export function leftIn({ document, all }) {
   return state.queue?.files.find((one) => one.document === document)?.changes ?? all.length;
 }
 
-/** Accept or reject every change of a turn. @param {Verdict} action @param {number} number */
-export async function decideOnTurn(action, number) {
-  const turn = state.queue?.turns.find((one) => one.turn === number);
-  if (!turn || isReadOnly()) return null;
-  return perform("decide", { action, turn: number }, { action, keys: [] });
+/** Accept or reject every change of a turn or session. @param {Verdict} action @param {"turn" | "session"} what @param {number} number */
+export async function decideOnGroup(action, what, number) {
+  if (!state.queue?.turns.some((one) => one[what] === number) || isReadOnly()) return null;
+  return perform("decide", { action, [what]: number }, { action, keys: [] });
 }
 
 /** Decide on single hunks. @param {"accept" | "reject" | "reset"} action @param {Record<string, Status>} units each with its status as shown */

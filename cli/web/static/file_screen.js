@@ -7,7 +7,7 @@ import { whereOf } from "./change_head.js";
 import { commentOn, decideOn, decideOnUnits, leftIn, perform, rejectWithReason } from "./decisions.js";
 import { DiffView } from "./diff_view.js";
 import { Icon } from "./icons.js";
-import { askWhole, ownTurn, showEdits, splitCurrent } from "./keys.js";
+import { askWhole, NO_TURN, ownTurn, showEdits, splitCurrent } from "./keys.js";
 import { Menu } from "./menu.js";
 import { Counts, Middle, runningChecks, sessionName } from "./queue.js";
 import { drawIn, goTo, has_columns, move, pick, pickedRows, redraw, seeCurrent } from "./review.js";
@@ -61,10 +61,10 @@ function FileHead({ file }) {
   const viewed = (/** @type {"unified" | "split"} */ value, /** @type {string} */ words) => html`<button type="button" class="b" aria-pressed=${state.view === value}
     onClick=${() => { choose("view", value); redraw(); }}>${words}</button>`;
   const switch_rendered = () => set({ tab: state.tab === "rendered" ? "changes" : "rendered" });
-  const turn = ownTurn();
+  const own = ownTurn();
   const items = [
     { words: "Decide on the rest of the file…", letter: "f", act: () => askWhole("file"), why: why || (leftIn(file) ? "" : "Nothing is left.") },
-    { words: turn ? `Decide on turn ${turn}…` : "Decide on the turn…", letter: "t", act: () => askWhole("turn"), why: why || (turn ? "" : "No turn is known that made this change.") },
+    { words: own ? `Decide on ${own.what} ${own.number}…` : "Decide on the turn…", letter: "t", act: () => askWhole("turn"), why: why || (own ? "" : NO_TURN) },
     { words: "Blame", letter: "b", act: () => goTo(blameAddress(file.path)) },
     { words: "Timeline", letter: "h", act: () => goTo(timelineAddress(file.path)) },
     ...(isRenderable(file) ? [{ words: state.tab === "rendered" ? "Show the changes" : "Show it rendered", act: switch_rendered }] : []),
@@ -117,7 +117,7 @@ function changeItems(change, why) {
     { words: "Mark as seen", letter: ".", act: seeCurrent, why },
     ...(has_columns.matches ? [] : [{ words: "Who and why", act: showWhy }]),
     { words: "The rest of the file…", letter: "f", act: () => askWhole("file"), why: readOnly() },
-    { words: "The whole turn…", letter: "t", act: () => askWhole("turn"), why: readOnly() || (ownTurn() ? "" : "No turn is known that made this change.") },
+    { words: `The whole ${ownTurn()?.what ?? "turn"}…`, letter: "t", act: () => askWhole("turn"), why: readOnly() || (ownTurn() ? "" : NO_TURN) },
     { words: `Copy its name, ${units.length > 20 ? `${units.slice(0, 18)}…` : units}`, act: () => copy(units, "its name") },
   ];
 }

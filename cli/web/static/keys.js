@@ -1,6 +1,6 @@
 // Single keys and what they do: the same as in the terminal's review.
 
-import { answer, commentOn, decided, decideOn, decideOnFile, decideOnTurn, isActing, isAnswering, isDecided, redo, rejectWithReason, undo } from "./decisions.js";
+import { answer, commentOn, decided, decideOn, decideOnFile, decideOnGroup, isActing, isAnswering, isDecided, redo, rejectWithReason, undo } from "./decisions.js";
 import { isLate } from "./presses.js";
 import { goTo, move, moveFile, pick, pickMore, refresh, seeCurrent, settled, show } from "./review.js";
 import { blameAddress, searchAddress, timelineAddress } from "./routes.js";
@@ -110,7 +110,7 @@ async function pump() {
       const { said, sheet } = state;
       if (sheet?.kind === "whole" && (next.key === "a" || next.key === "x")) {
         kept.splice(0, kept.length, ...kept.filter(({ decides }) => !decides));
-        await decideOnWhole(next.key === "a" ? "accept" : "reject", sheet.what, sheet.turn);
+        await decideOnWhole(next.key === "a" ? "accept" : "reject", sheet.what, sheet.number);
       } else if (!next.decides || !isLate(next.time)) await next.act();
       if (next.leads_to_text && next.on_file && !state.sheet) typed = performance.now();
       const is_failure = state.said !== said && state.said?.is_failure;
@@ -155,27 +155,37 @@ export function splitCurrent() {
   if (change && !isDecided(change)) set({ sheet: { kind: "split", units: change.hunks, where: state.file?.name ?? "" } });
 }
 
-/** Return the turn that the review is about: that of the address, else that of the current change's newest edit; 0: none is known. */
+/**
+ * Return the turn that the review is about: that of the address, else that of the current change's newest edit; without
+ * one, the session of that edit; null: neither is known.
+ * @returns {{ what: "turn" | "session", number: number } | null}
+ */
 export function ownTurn() {
   const { route, file, cursor } = state;
-  if (route.screen !== "file") return 0;
+  if (route.screen !== "file") return null;
   const writers = file?.all[cursor]?.writers ?? [];
   const newest = Math.max(...writers.flatMap(({ edits }) => edits));
   const own = writers.find(({ edits }) => edits.includes(newest));
-  return route.turn ?? (own && file?.authors[own.author]?.turn) ?? 0;
+  const author = own && file?.authors[own.author];
+  const turn = route.turn || author?.turn || 0;
+  if (turn) return { what: "turn", number: turn };
+  return author?.session ? { what: "session", number: author.session } : null;
 }
 
-/** Ask what to do with a whole file or turn. @param {"file" | "turn"} what */
+/** What is said of a change that is of no turn and of no session. */
+export const NO_TURN = "No turn or session is known that made this change.";
+
+/** Ask what to do with a whole file, or a turn or else a session. @param {"file" | "turn"} what */
 export function askWhole(what) {
   if (state.route.screen !== "file" || !state.file) return;
-  const turn = ownTurn();
-  if (what === "turn" && !turn) say("No turn is known that made this change.");
-  else set({ sheet: { kind: "whole", what, turn } });
+  const own = what === "file" ? { what, number: 0 } : ownTurn();
+  if (own) set({ sheet: { kind: "whole", ...own } });
+  else say(NO_TURN);
 }
 
-/** Decide on a whole file or turn. @param {"accept" | "reject"} action @param {"file" | "turn"} what @param {number} turn */
-export function decideOnWhole(action, what, turn) {
-  return answer(async () => (what === "file" ? decideOnFile(action) : decideOnTurn(action, turn)));
+/** Decide on a whole file, turn or session. @param {"accept" | "reject"} action @param {"file" | "turn" | "session"} what @param {number} number */
+export function decideOnWhole(action, what, number) {
+  return answer(async () => (what === "file" ? decideOnFile(action) : decideOnGroup(action, what, number)));
 }
 
 /** @returns {HTMLElement | null} */

@@ -23,7 +23,7 @@ import { parsed } from "./routes.js";
  *   | { kind: "split", units: string[], where: string }
  *   | { kind: "comment", where: string, target: CommentTarget }
  *   | { kind: "reject", keys: string[], where: string, name: string }
- *   | { kind: "whole", what: "file" | "turn", turn: number }
+ *   | { kind: "whole", what: "file" | "turn" | "session", number: number }
  *   | { kind: "messages" }
  *   | { kind: "keys" }} Sheet
  */

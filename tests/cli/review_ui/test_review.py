@@ -21,6 +21,7 @@ from cli.selection.net_selection import net_selection
 from objstore import Call, CallInfo, NetFile, Operation, Status, TurnInfo
 from tests.cli.commands.reviewing.test_trial import noted_pid, wait_until_gone
 from tests.support.command_runner import CommandRunner
+from tests.support.hooked_agents import ClaudeCode
 from tests.support.terminal_driver import TERMINALS, TerminalDriver, run_in_terminal
 
 PENDING, ACCEPTED, REJECTED = Status.PENDING, Status.ACCEPTED, Status.REJECTED
@@ -585,12 +586,39 @@ def test_a_decision_on_the_last_file_can_be_undone(with_cancelled: CommandRunner
     assert with_cancelled.statuses()["6:1"] is ACCEPTED
 
 
+def test_the_turn_of_a_change_without_one_is_its_session_as_it_is_known_now(
+    runner: CommandRunner, review: Review
+) -> None:
+    runner.done("record")
+    one, two = ClaudeCode(runner.folder, "one"), ClaudeCode(runner.folder, "two")
+    for agent in (one, two):
+        agent.start()
+    one.write("before", "no prompt yet\n")  # 1
+    calls = [agent.another_call(is_shell=True) for agent in (one, two)]
+    for agent, (begins, _) in zip((one, two), calls, strict=True):
+        agent.tell(begins)
+    for name in "ab":  # 2 and 3: of either agent
+        (runner.folder / name).write_text("text\n")
+    for agent, (_, ends) in zip((one, two), calls, strict=True):
+        agent.tell(ends)
+    with review("a") as terminal:
+        terminal.wait_for(prompt("2:0"))
+        shown = press(terminal, "t", prompt("2:0"))
+        assert "No turn or session is known that made this change." in shown
+    runner.done("claim", "2", "--session", "1")
+    with review("a") as terminal:
+        terminal.wait_for(prompt("2:0"))
+        assert "Session claude-code 1: 2 changes in 2 files. " in press(terminal, "t", GROUP)
+        press(terminal, "x", AT_THE_END)
+    assert runner.statuses() == {"1:0": Status.REJECTED, "2:0": Status.REJECTED, "3:0": PENDING}
+
+
 def test_a_group_decision_shows_what_is_left(history: CommandRunner, review: Review) -> None:
     with review() as terminal:
         terminal.wait_for(prompt("2:1", "3:1"))
         press(terminal, "J", prompt("4:0"))
         shown = press(terminal, "t", GROUP)
-        assert "Session conv_two, of which no turn is known: 2 changes in 2 files. " in shown
+        assert "Session agent 3: 2 changes in 2 files. " in shown
         press(terminal, "q", prompt("4:0"))
         press(terminal, "f", GROUP)
         shown = press(terminal, "a", prompt("2:1", "3:1"))

@@ -9,7 +9,7 @@ import pytest
 from cli.review_ui.keys import KEYS
 from tests.cli.web.browser.conftest import Opener
 from tests.support.command_runner import cas
-from tests.support.hooked_agents import ClaudeCode
+from tests.support.hooked_agents import ClaudeCode, recorded_project
 from tests.support.review_browser import ReviewPage, expect, needs_browser
 from tests.support.review_project import done, new_project
 from tests.support.review_server import ReviewServer
@@ -113,6 +113,40 @@ def test_a_file_is_accepted_as_a_whole_and_the_next_is_shown(review: ReviewPage,
     review.sheet.get_by_role("button", name="Accept 2 changes").click()
     expect(review.head_of("logo.png")).to_be_visible()
     assert statuses(project, 7) == ["accepted", "accepted"]
+
+
+def test_the_turn_of_a_change_without_one_is_its_session(
+    tmp_path: Path, serve: Callable[..., ReviewServer], opened: Opener
+) -> None:
+    root = recorded_project(tmp_path / "work", "a", "b")
+    one, two = ClaudeCode(root, "one"), ClaudeCode(root, "two")
+    for agent in (one, two):
+        agent.start()
+    one.write("a", "no prompt yet\n")
+    one.write("c", "nor now\n")
+    calls = [agent.another_call(is_shell=True) for agent in (one, two)]
+    for agent, (begins, _) in zip((one, two), calls, strict=True):
+        agent.tell(begins)
+    (root / "b").write_text("of either agent\n")
+    for agent, (_, ends) in zip((one, two), calls, strict=True):
+        agent.tell(ends)
+    review = opened(serve(root))
+    review.page.get_by_role("button", name="As folders", exact=True).click()
+    review.page.locator(".queue .tree").get_by_title("b", exact=True).click()
+    review.head_of("b").wait_for()
+    review.press("t")
+    expect(review.said).to_have_text("No turn or session is known that made this change.")
+    assert cas("claim", "3", "--session", "1", folder=root).status == 0
+    expect(review.page.get_by_text("unattributed")).to_have_count(0)
+    review.settle()
+    review.press("t")
+    expect(review.sheet).to_contain_text("The whole of session claude-code 1")
+    expect(review.sheet).to_contain_text("in 3 files")
+    review.press("x")
+    review.sheet.get_by_role("button", name="Reject all of it").click()  # other files were not on the screen
+    expect(review.said).to_have_text("Rejected 3 changes in 3 files.")
+    assert (root / "a").read_text() == (root / "b").read_text() == "1\n2\n3\n"
+    assert not (root / "c").exists()
 
 
 def test_a_turn_is_rejected_as_a_whole_and_comes_back(review: ReviewPage, project: Path) -> None:

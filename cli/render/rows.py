@@ -79,9 +79,10 @@ class Rows:
             yield self._screen.line(f"{'':7}{shown_name(view.check.splitlines()[0].rstrip(':.'))}")
 
     def of_event(self, event: "GitEvent") -> bytes:
-        """Return the line of what git did, and to how many files."""
+        """Return the line of what git did, and to how many files; earlier text may return in other ways, too."""
         if event.files:
-            said = f"git: {event.words}, {event.files} file{'' if event.files == 1 else 's'}"
+            did = "earlier text returned" if event.is_return else f"git: {event.words}"
+            said = f"{did}, {event.files} file{'' if event.files == 1 else 's'}"
         else:
             unreviewed = "" if event.is_reviewed else ", not reviewed"
             said = f"git: {event.words} {event.commit[:SHORT_COMMIT]} by an agent{unreviewed}"

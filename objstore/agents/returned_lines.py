@@ -27,7 +27,7 @@ from objstore.model.basic_types import (
     Status,
     Unit,
 )
-from objstore.model.records import Decision, WrittenFile
+from objstore.model.records import RETURNED, Decision, WrittenFile
 from objstore.model.results import Attributor, CallInfo, Difference, owner_at
 from objstore.review.calls.attribution import CANDIDATES
 from objstore.review.calls.edit_recorder import Change, Recorder, Version, external_change
@@ -49,9 +49,6 @@ if TYPE_CHECKING:
     from objstore.weave.returning import Returning
 
 __all__ = ["FileStatuses", "ReturnedLines", "ReviewedLines"]
-
-_RETURNED: Final = "returned"
-"""What happened where files got lines back that belong to edits."""
 
 _PULLED: Final = "large files"
 """What happened where Large File Storage brought the contents that recorded pointers name."""
@@ -374,7 +371,7 @@ class ReturnedLines:
         comparison = self._comparison(batch)
         pulled = {here.path for here in found if comparison.add_pulled(here, event)}
         found = [here for here in found if here.path not in pulled]
-        reason = _RETURNED if found or not pulled else _PULLED
+        reason = RETURNED if found or not pulled else _PULLED
         moved = comparison.renamed(found)
         targets = {new.path for new in moved.values()}
         rest: list[Difference] = []

@@ -31,6 +31,7 @@ __all__ = [
     "MADE_NOTE",
     "MCPDIFF_SOURCE",
     "PURGED",
+    "RETURNED",
     "SHELL",
     "Anchor",
     "Comment",
@@ -53,6 +54,9 @@ __all__ = [
 
 LEFT_OUT_NOTE: Final = "left_out"
 """The note of a creation whose path the scan before left out: the file may be older than its edit."""
+
+RETURNED: Final = "returned"
+"""Reason of a decision by which files got lines back that belong to edits."""
 
 MADE_NOTE: Final = "made"
 """The note of a creation that was found on disk: since when the file can exist (µs); empty: not known."""

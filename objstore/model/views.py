@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from objstore.model.basic_types import UNKNOWN_AGENT, Origin, Unit
+from objstore.model.records import RETURNED
 from objstore.values.fastclass import replace, value
 
 if TYPE_CHECKING:
@@ -520,6 +521,11 @@ class GitEvent:
     files: int  # files that it changed; 0: it is a commit that an agent made
     is_reviewed: bool  # of an agent's commit: whether none of the edits that it is known to contain is pending any more
     after: Seq  # the newest edit before it (0: none); its own edits follow
+
+    @property
+    def is_return(self) -> bool:
+        """Return whether earlier text is back, which git or anything else may have done."""
+        return self.words == RETURNED
 
 
 @value

@@ -215,18 +215,20 @@ class CheckedElse(CasError):
 
 
 class EditAway(CasError):
-    """Hunks can't be decided on: git or somebody put other text in place of theirs, so they have no effect now."""
+    """Hunks can't be decided on: git or somebody undid what they did, so they have no effect now."""
 
     def __init__(self, units: Sequence[str]) -> None:
         self.units = tuple(units)  # their names, such as 12:2
         shown = 5
         more = len(self.units) - shown
         named = ", ".join(self.units[:shown]) + (f" and {more} more" if more > 0 else "")
-        it, its = ("it", "its") if len(self.units) == 1 else ("they", "their")
+        if len(self.units) == 1:
+            what, there, it = "is away: its change is", "it is", "it was made), it"
+        else:
+            what, there, it = "are away: their changes are", "they are", "they were made), they"
         super().__init__(
-            f"{named} {'is' if it == 'it' else 'are'} away: the file has other text in {its} place now. "
-            f"When {its} file has that text again (for example after `git checkout` of the branch where {it} "
-            f"{'was' if it == 'it' else 'were'} made), {it} can be decided on again."
+            f"{named} {what} not there now. When {there} there again (for example after `git checkout` of the branch "
+            f"where {it} can be decided on again."
         )
 
 

@@ -146,10 +146,10 @@ def test_a_restored_file_is_one_line_of_the_log_and_its_edits_are_away_until_it_
     assert "0 pending, 0 accepted, 0 rejected, 1 away" in repository.done("status").text
     assert "git: restore, 1 file\n" in repository.done("log").text
     assert repository.cas("diff").said == "Nothing is pending.\n"
-    assert "its file has that text again" in repository.cas("accept", "1").said
+    assert "1:1 is away: its change is not there now. When it is there again" in repository.cas("accept", "1").said
     (repository.folder / "7.txt").write_text("one\nTWO\nthree\n")
     assert "1 pending" in repository.done("status").text
-    assert "git: returned, 1 file\n" in repository.done("log").text
+    assert "  earlier text returned, 1 file\n" in repository.done("log").text
     repository.done("reject", "1")
     assert (repository.folder / "7.txt").read_text() == "one\ntwo of 7\nthree\n"
 

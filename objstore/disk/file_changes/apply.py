@@ -261,7 +261,7 @@ class Transition:
 
         Where a decision restores a file, a folder that has only folders in it may go: nothing of value is lost.
         """
-        files, folders = contents_below(resolved)
+        files, folders = self._contents_at(resolved)
         if step.is_decided and not files:
             return
         # Decisions create folders that no edit created, for the files that they restore.
@@ -270,6 +270,11 @@ class Transition:
         kept = kept or [folder for folder in folders if folder not in come and not self._was_created(folder)]
         if kept:
             raise FileExists(resolved.path, _within(step.path, kept))
+
+    def _contents_at(self, resolved: ResolvedPath) -> tuple[list[bytes], list[bytes]]:
+        """Return what `contents_below` does, in the folder's own spelling, which is that of recorded paths in it."""
+        with self._tree.locate(resolved.path, changing=True) as folder:
+            return contents_below(folder)
 
     def _check_unchanged(self, step: FileStep, resolved: ResolvedPath, found: os.stat_result) -> None:
         seen_stat = self._seen.get(step.path)
@@ -414,10 +419,10 @@ class Transition:
         found = look_at(resolved)
         if found is None or not stat.S_ISDIR(found.st_mode):
             return
-        files, folders = contents_below(resolved)
+        files, folders = self._contents_at(resolved)
         if files:
             raise FileExists(resolved.path, _within(step.path, files))
-        self._resolved_paths.forget_below(step.path)
+        self._resolved_paths.forget_below(folders[-1])
         for folder in folders:
             self._remove_folder(folder)
 
@@ -759,17 +764,22 @@ def respelled_paths(tree: Tree, steps: Iterable[FileStep]) -> dict[bytes, bytes]
 def _movable(tree: Tree, steps: Sequence[FileStep]) -> list[FileStep]:
     """Return the steps; a moved file becomes a new one if its old path, or a folder of it, blocks one that is created.
 
-    It also becomes a new one if it comes from another file system, as another program may have moved it.
+    It also becomes a new one if another file comes to another spelling of its old path, and if it comes from another
+    file system, as another program may have moved it.
     """
     incoming_paths = {step.path for step in steps if step.after is not None}
     folders = {folder for path in incoming_paths for folder in folders_of(path)}
+    respelled = {old: new for new, old in respelled_paths(tree, steps).items()}
 
     def is_in_the_way(source: bytes) -> bool:
         return source in folders or not incoming_paths.isdisjoint(folders_of(source))
 
     def stays(step: FileStep) -> bool:
         source = step.moved_from
-        return source is None or not (is_in_the_way(source) or _mount(tree, source) != _mount(tree, step.path))
+        if source is None:
+            return True
+        is_blocked = is_in_the_way(source) or respelled.get(source, step.path) != step.path
+        return not (is_blocked or _mount(tree, source) != _mount(tree, step.path))
 
     return [step if stays(step) else replace(step, moved_from=None) for step in steps]
 

@@ -3,11 +3,12 @@
 import os
 import stat
 from collections import OrderedDict
-from collections.abc import Container
+from collections.abc import Collection
 from contextlib import suppress
 from typing import Final
 
 from objstore.disk.fs.confined_path import PathResolver, ResolvedPath, Tree
+from objstore.disk.fs.reserved_names import folded_name
 from objstore.model.relpath import folders_of
 from objstore.values.errors import FileChanged
 
@@ -23,10 +24,12 @@ class ResolvedPaths:
     Only a few are open at once: it may have more files than a process may open.
     """
 
-    def __init__(self, tree: Tree, vacated: Container[bytes]) -> None:
+    def __init__(self, tree: Tree, vacated: Collection[bytes]) -> None:
         """Start with none. `vacated`: paths of files that are removed, so that folders may take their names."""
         self._tree: Final = tree
         self._vacated: Final = vacated
+        is_folded = tree.is_case_insensitive
+        self._folded: Final = {folded_name(os.fsdecode(path)) for path in vacated} if is_folded else set[str]()
         self._held: OrderedDict[bytes, tuple[ResolvedPath, PathResolver]] = OrderedDict()
 
     def at(self, path: bytes) -> ResolvedPath:
@@ -36,7 +39,7 @@ class ResolvedPaths:
             self._held.move_to_end(path)
             return held[0]
         name = os.fsdecode(path)
-        resolver = self._tree.locate(name, changing=True, as_on_disk=False, will_be_vacated=self._vacated.__contains__)
+        resolver = self._tree.locate(name, changing=True, as_on_disk=False, will_be_vacated=self._is_vacated)
         resolved = resolver.arrive()
         self._held[path] = resolved, resolver
         if resolved.path != name:
@@ -45,6 +48,9 @@ class ResolvedPaths:
         if len(self._held) > _MAX_HELD:
             self.forget(next(iter(self._held)))
         return resolved
+
+    def _is_vacated(self, path: bytes) -> bool:
+        return path in self._vacated or (bool(self._folded) and folded_name(os.fsdecode(path)) in self._folded)
 
     def forget(self, path: bytes) -> None:
         """Close a path, so that it is resolved again."""

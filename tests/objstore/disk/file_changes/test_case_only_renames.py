@@ -52,6 +52,9 @@ RENAMES = {
     "file": "mv src/Main.py t && mv t src/main.py",
     "file with a change": "mv src/Main.py t && mv t src/main.py && echo c >> src/main.py",
     "folder": "mv src t && mv t Src",
+    "file and then a folder": "rm src/Main.py && mkdir -p src/main.py/deep && echo 1 > src/main.py/deep/x",
+    "two files that swap names": "mv src/Main.py t && mv src/o.py src/main.py && mv t src/O.py",
+    "two files in a row": "mv src/o.py src/p.py && mv src/Main.py t && mv t src/O.py",
     "folder and file with a change": "mv src t && mv t SRC && mv SRC/o.py t && mv t SRC/O.py && echo c >> SRC/O.py",
 }
 
@@ -132,7 +135,11 @@ def test_a_stop_at_any_step_of_a_case_only_rename_loses_no_file(
     assert "respell" in stopped
 
 
-@pytest.mark.parametrize(("way", "kind"), sampled_product(list(WAYS), list(RENAMES)))
+# Neither way puts a file in the place of a folder: a snapshot never does, and this mount doesn't tell since when what
+# is in the folder exists.
+@pytest.mark.parametrize(
+    ("way", "kind"), sampled_product(list(WAYS), [kind for kind in RENAMES if kind != "file and then a folder"])
+)
 def test_a_restore_gives_the_old_spelling_and_reject_the_new(project: Path, way: str, kind: str) -> None:
     before = files(project)
     done(project, "snapshot", "create")

@@ -417,7 +417,9 @@ class Review(ReviewDialogue):
         if action is Action.ACCEPT and accepting is not None and accepting.unreviewed:
             self._say(f"review.always asks for a look at each of {', '.join(map(shown_name, accepting.unreviewed))}.")
         outcome = self._resolved(action, chosen) if chosen else NothingToDo()
-        on = [each for each in touched if not chosen.keys().isdisjoint(each.units)]
+        # What later changes took out of the file is not decided.
+        done = {unit for unit, _ in outcome.verdicts} if isinstance(outcome, Decided) else chosen.keys()
+        on = [each for each in touched if not done.isdisjoint(each.units)]
         names = list(dict.fromkeys(shown_name(each.file.path) for each in on))
         subject = changes_counted(sum(len(each.changes) or 1 for each in on), names, turn=turn)
         where = self._concluded(outcome, stop, touched, subject)

@@ -37,7 +37,7 @@ from objstore import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from cli.selection.elsewhere import Elsewhere
     from objstore import ChangeSummary, FileSummary, Selected, Workspace
@@ -159,7 +159,7 @@ class _Decision:
         self._listed: Final = dict(answered.listed)
         self._pending: Final = frozenset(unit for unit in found.named if found.units[unit] is Status.PENDING)
         self._touched: Final = list(self._changes())
-        self._subject: Final = self._counted()
+        self._subject: Final = self._counted(self._pending)
 
     def made(self, hold: "Hold | None") -> Shape:
         """Make it and return its outcome; the rest is as of `decided`."""
@@ -186,6 +186,8 @@ class _Decision:
     def _outcome_shape(
         self, outcome: DecisionOutcome, ways_out: "Mapping[WayOut, Decided]" = MappingProxyType({})
     ) -> Shape:
+        # What later changes took out of the file is not decided.
+        done = {unit for unit, _ in outcome.verdicts} if isinstance(outcome, Decided) else None
         return shown_outcome(
             self._server,
             self._workspace,
@@ -193,7 +195,7 @@ class _Decision:
             outcome,
             answered=self._answered,
             ways_out=ways_out,
-            subject=self._subject,
+            subject=self._subject if done is None else self._counted(done),
         )
 
     # ---- what it is on
@@ -204,11 +206,11 @@ class _Decision:
             for file in self._workspace.review.change_summaries(units=self._pending, unreadable=lambda _: None):
                 yield file, [each for each in file.changes if not self._pending.isdisjoint(each.units)]
 
-    def _counted(self) -> str:
-        """Return what it is on, as a person counts: changes; "" if it names single hunks."""
-        count = sum(len(changes) for _, changes in self._touched)
-        names = [shown_name(os.path.basename(file.path)) for file, changes in self._touched if changes]  # noqa: PTH119 -- as everywhere for names on disk
-        return changes_counted(count, names, turn=next(iter(self._request.selection.turns), 0))
+    def _counted(self, units: "Collection[Unit]") -> str:
+        """Return what it is on if that is these units, as a person counts: changes; "" if it names single hunks."""
+        on = [file.path for file, changes in self._touched for each in changes if not set(each.units).isdisjoint(units)]
+        names = [shown_name(os.path.basename(path)) for path in dict.fromkeys(on)]  # noqa: PTH119 -- as everywhere for names on disk
+        return changes_counted(len(on), names, turn=next(iter(self._request.selection.turns), 0))
 
     # ---- what is answered in its place
 

@@ -586,6 +586,24 @@ def test_a_decision_on_the_last_file_can_be_undone(with_cancelled: CommandRunner
     assert with_cancelled.statuses()["6:1"] is ACCEPTED
 
 
+def test_what_a_person_took_out_of_a_file_is_not_counted_as_accepted(runner: CommandRunner, review: Review) -> None:
+    for name in "ab":
+        runner.write(name, FIRST)
+    runner.done("accept", "--all")
+    one, two = (TurnInfo(session=f"session {number}", began=number * 1_000_000) for number in (1, 2))
+    runner.call(lambda call: call.write("a", FIRST + b"ten\n"), conversation="conv_one", turn=one)
+    runner.call(lambda call: call.write("b", FIRST + b"ten\n"), conversation="conv_one", turn=one)
+    (runner.folder / "b").unlink()
+    runner.done("record")
+    runner.call(lambda call: call.write("b", b"again\n"), conversation="conv_two", turn=two)
+    with review("--turn", "1") as terminal:
+        terminal.wait_for(r"Decide on \[.*\] $")
+        assert ": 2 changes in 2 files. " in press(terminal, "t", GROUP)
+        shown = press(terminal, "a", r"Decide on \[.*\] $")
+        assert "Accepted 1 change of turn 1.\n" in shown
+        assert "stays pending: its change is not in the file any more" in shown
+
+
 def test_the_turn_of_a_change_without_one_is_its_session_as_it_is_known_now(
     runner: CommandRunner, review: Review
 ) -> None:

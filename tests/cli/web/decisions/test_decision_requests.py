@@ -645,6 +645,20 @@ def test_a_rejected_turn_names_its_accepted_edits_first(two_sessions: CommandRun
     assert two_sessions.bytes("a") == TEN
 
 
+def test_what_a_person_took_out_of_a_file_is_not_counted_as_accepted(
+    two_sessions: CommandRunner, server: ReviewServer
+) -> None:
+    accepted(two_sessions, "b", TEN)
+    turns = [TurnInfo(session=f"session {number}", began=number * 1_000_000) for number in (1, 2)]
+    two_sessions.call(lambda call: call.write("b", TEN + b"end\n"), conversation="conv_1", turn=turns[0])
+    (two_sessions.folder / "b").unlink()
+    two_sessions.done("record")
+    two_sessions.call(lambda call: call.write("b", b"again\n"), conversation="conv_2", turn=turns[1])
+    outcome = server.decide("accept", turn=1)
+    assert outcome["message"] == "Accepted 1 change of turn 1."
+    assert "its change is not in the file any more" in outcome["notes"][0]
+
+
 def test_a_session_and_everything_are_decided_once_they_were_shown(
     two_sessions: CommandRunner, server: ReviewServer
 ) -> None:

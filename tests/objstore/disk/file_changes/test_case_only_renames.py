@@ -135,6 +135,39 @@ def test_a_stop_at_any_step_of_a_case_only_rename_loses_no_file(
     assert "respell" in stopped
 
 
+@pytest.mark.parametrize("failure", [power_cut, broken_disk])
+@pytest.mark.parametrize("kind", ["two files that swap names", "file and then a folder"])
+def test_a_stop_at_any_step_leaves_all_names_as_before_or_after(
+    project: Path, kind: str, failure: Callable[[str], BaseException]
+) -> None:
+    done(project, "config", "set", "review.names", "off")  # what it keeps would move the steps
+    (project / "touch").touch()
+    before = files(project)
+    agent = ClaudeCode(project)
+    agent.ask("rename them")
+    agent.run(RENAMES[kind])
+    agent.stop()
+    after = files(project)
+    seen = set[bool]()
+    for steps in count():
+        disk = CountdownDisk(steps, failure, lasting=False)
+        with suppress(PowerCut, CasError), Workspace.open(project, disk) as workspace:
+            edits = [view for view in workspace.history.edits() if view.edit.path != b"touch"]
+            action = Action.REJECT if edits[0].status.is_live else Action.ACCEPT
+            workspace.decide(action, [Unit(view.seq, hunk) for view in edits for hunk in range(len(view.units))])
+        with (
+            Workspace.open(project, UnsyncedDisk()) as workspace,
+            workspace.call(CALL) as call,
+        ):
+            call.write("touch", b"")  # the next writer finishes what was recorded
+            call.commit()
+        assert files(project) in (before, after)
+        seen.add(files(project) == after)
+        if not disk.failed:
+            break
+    assert seen == {True, False}
+
+
 # Neither way puts a file in the place of a folder: a snapshot never does, and this mount doesn't tell since when what
 # is in the folder exists.
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -280,11 +281,11 @@ def _patches(
     `until_now`: whether the second side is the current files, and not a snapshot.
     """
     from cli.screen.diffs import diff_text
-    from objstore import UNREADABLE, PathError
+    from objstore import LINK_MODE, UNREADABLE, PathError
 
     for change in found:
         path, before, after = change.path, change.before, change.after
-        if any(side is not None and side.kind != "file" for side in (before, after)):
+        if any(side is not None and side.kind == "left-out" for side in (before, after)):
             yield from _change_lines([change], screen)
             continue
         try:
@@ -297,16 +298,22 @@ def _patches(
         except PathError as error:
             yield screen.line(f"No diff of {shown_name(path)}: {shown_name(str(error))}")
             continue
-        old_mode, new_mode = (0o644 if side is None else side.mode for side in (before, after))
+        old_mode, new_mode = (
+            0o644 if side is None else LINK_MODE if side.kind == "symlink" else side.mode for side in (before, after)
+        )
+        if before is not None and after is not None and before.kind != after.kind:
+            yield from diff_text(old, None, path, path, screen, modes=(old_mode, old_mode))
+            yield from diff_text(None, new, path, path, screen, modes=(new_mode, new_mode))
+            continue
         yield from diff_text(old, new, path, path, screen, modes=(old_mode, new_mode))
 
 
 def _bytes(workspace: "Workspace", path: str, state: "PathState", *, is_now: bool) -> bytes:
-    """Return a file's bytes for a diff: from the store, or from disk if the store doesn't have them.
+    """Return a file's bytes or a link's text for a diff: from the store, or from disk if the store doesn't have them.
 
     Raises what Workspace.text raises, and PathError if the file on disk has changed meanwhile.
     """
-    from objstore import MAX_BLOB, UNREADABLE, FileChanged, FileTooLarge, placeholder
+    from objstore import MAX_BLOB, UNREADABLE, FileChanged, FileTooLarge, blob_id, placeholder
 
     if state.blob is None:
         return b""
@@ -315,6 +322,13 @@ def _bytes(workspace: "Workspace", path: str, state: "PathState", *, is_now: boo
     except UNREADABLE:
         if not is_now:
             raise
+    if state.kind == "symlink":
+        text = b""
+        with suppress(OSError):  # it is no link any more
+            text = os.fsencode(Path(workspace.root, path).readlink())
+        if blob_id(text) != state.blob:
+            raise FileChanged(path)
+        return text
     try:
         content = workspace.read(path, limit=MAX_BLOB)
     except FileTooLarge:

@@ -206,6 +206,29 @@ def test_diff_shows_changes_as_letters_json_and_patches(runner_with_files: Comma
     assert runner_with_files.done("snapshot", "diff", "1", "2").text == "M  a\nA  new\nD  recorded\nT  src/b\n"
 
 
+def test_patches_show_what_links_say_and_that_they_are_links(runner_with_files: CommandRunner) -> None:
+    folder = runner_with_files.folder
+    (folder / "link").symlink_to("a")
+    (folder / "gone").symlink_to("nothing")
+    runner_with_files.done("snapshot")
+    (folder / "link").unlink()
+    (folder / "link").symlink_to("src")
+    (folder / "gone").unlink()
+    (folder / "src/b").unlink()
+    (folder / "src/b").symlink_to("../a")
+    for until in ([], ["2"]):
+        patch = runner_with_files.done("snapshot", "diff", "1", *until, "-p").text
+        files = {part.partition("\n")[0]: part for part in patch.split("diff --git ")[1:]}
+        assert "\n-a\n" in files["a/link b/link"]
+        assert "\n+src\n" in files["a/link b/link"]
+        assert "\ndeleted file mode 120000\n" in files["a/gone b/gone"]
+        assert "\n-nothing\n" in files["a/gone b/gone"]
+        assert "\ndeleted file mode 100644\n" in patch
+        assert "\nnew file mode 120000\n" in files["a/src/b b/src/b"]
+        assert "\n+../a\n" in files["a/src/b b/src/b"]
+        runner_with_files.done("snapshot")
+
+
 def test_snapshots_of_separate_folders_are_not_compared(runner_with_files: CommandRunner) -> None:
     write_file(runner_with_files, "we ird/b")
     runner_with_files.done("snapshot", "create", "src")

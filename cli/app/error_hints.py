@@ -15,7 +15,7 @@ from cli.screen.quoting import typed
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from objstore import Fault, Note, PathIsSymlink, PermissionRefused
+    from objstore import Fault, Note, PathIsSymlink, PathOutside, PermissionRefused
 
 __all__ = [
     "damage_advice",
@@ -23,6 +23,7 @@ __all__ = [
     "message_of",
     "message_with_advice",
     "note_text",
+    "outside_advice",
     "permission_advice",
     "symlink_advice",
     "user_named",
@@ -192,6 +193,23 @@ def note_text(note: "Note") -> str:
 def symlink_advice(error: "PathIsSymlink") -> str:
     """Return what to do about a link."""
     return f"`cas record` records the link, or remove it, and run the command again; or leave out {error.path}."
+
+
+def outside_advice(error: "PathOutside", start: str) -> str:
+    """Return which folder of a path is a link that leads outside, and what to do; "": none is. `start`: as below."""
+    place = _place(error.path, start)
+    root = _place("", start)
+    if not place.is_relative_to(root):
+        return ""
+    linked = next(
+        (folder for folder in [*reversed(place.parents), place] if root in folder.parents and folder.is_symlink()), None
+    )
+    if linked is None:
+        return ""
+    name = linked.relative_to(root)
+    return (
+        f"{name} is a link that leads outside. Move the link away and run the command again; or leave out {error.path}."
+    )
 
 
 def permission_advice(error: "PermissionRefused", start: str) -> str:

@@ -370,6 +370,7 @@ def _suggestion(error: Exception, asked: Invocation | None) -> list[str]:
         PathIsDirectory,
         PathIsSymlink,
         PathNotRegular,
+        PathOutside,
         PermissionRefused,
     )
 
@@ -391,7 +392,7 @@ def _suggestion(error: Exception, asked: Invocation | None) -> list[str]:
         return [visible(f"A {what} is at {error.path}. Move it away and run the command again.")]
     if isinstance(error.__cause__, PermissionRefused):
         error = error.__cause__
-    if asked is None or not isinstance(error, NoSuchName | FileMissing | PermissionRefused):
+    if asked is None or not isinstance(error, NoSuchName | FileMissing | PathOutside | PermissionRefused):
         return []
     sentence = ""
     try:
@@ -399,6 +400,10 @@ def _suggestion(error: Exception, asked: Invocation | None) -> list[str]:
             from cli.app.error_hints import permission_advice
 
             sentence = permission_advice(error, asked.start())
+        elif isinstance(error, PathOutside):
+            from cli.app.error_hints import outside_advice
+
+            sentence = outside_advice(error, asked.start())
         elif asked.other is None:  # else it is about another store, of which names here say nothing
             from cli.search.did_you_mean import name_meant
 

@@ -111,3 +111,19 @@ def test_pipe_or_folder_in_the_place_of_a_file_is_named(runner: CommandRunner, w
     ran = runner.cas("restore", "f@1")
     assert ran.status != 0
     assert f"A {what} is at f. Move it away and run the command again." in ran.said
+
+
+def test_folder_that_is_a_link_to_outside_is_named(runner: CommandRunner, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    runner.write("sub/f", b"one\n")
+    (runner.folder / "sub/f").unlink()
+    runner.done("record", "--agent", "helper")
+    (runner.folder / "sub").rmdir()
+    (runner.folder / "sub").symlink_to(outside)
+    for words in (("reject", "2", "--yes"), ("diff", "sub/f")):
+        ran = runner.cas(*words)
+        assert ran.status != 0
+        assert "sub is a link that leads outside. Move the link away and run the command again" in ran.said
+    assert "leads outside" not in runner.cas("diff", "/elsewhere").said
+    assert not list(outside.iterdir())

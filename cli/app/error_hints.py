@@ -206,10 +206,7 @@ def outside_advice(error: "PathOutside", start: str) -> str:
     )
     if linked is None:
         return ""
-    name = linked.relative_to(root)
-    return (
-        f"{name} is a link that leads outside. Move the link away and run the command again; or leave out {error.path}."
-    )
+    return f"{linked.relative_to(root)} is a link that leads outside. Move the link away and run the command again."
 
 
 def permission_advice(error: "PermissionRefused", start: str) -> str:

@@ -448,7 +448,8 @@ def test_a_path_through_a_symlink_at_a_time_names_the_links_target(runner: Comma
 def test_a_path_through_a_symlink_out_of_the_workspace_is_refused(runner: CommandRunner) -> None:
     (runner.folder / "out").symlink_to("..")
     runner.done("snapshot")
-    assert runner.cas("cat", "out/f@0s").said == "cas: Path is outside the workspace: out/f\n"
+    refused = runner.cas("cat", "out/f@0s")
+    assert refused.said.startswith("cas: Path is outside the workspace: out/f\nout is a link that leads outside.")
 
 
 @pytest.mark.parametrize(

@@ -359,6 +359,7 @@ if TYPE_CHECKING:
     )
     from objstore.workspace.shapes.changes import (
         change_shape as change_shape,
+        net_file_facts as net_file_facts,
         net_file_shape as net_file_shape,
     )
     from objstore.workspace.shapes.edits import (
@@ -550,6 +551,7 @@ _HOMES: Final = {
     "upkeep.retention.pins": ("PinView",),
     "workspace.shapes.changes": (
         "change_shape",
+        "net_file_facts",
         "net_file_shape",
     ),
     "workspace.shapes.edits": (

@@ -141,7 +141,6 @@ class Edits:
         """Return an edit with its author and prompt."""
         return {
             **at_path(edit_summary(view), os.fsdecode(view.edit.path)),
-            "origin": origin_of(view),
             "who": visible(self.author(view)),
             "prompt": shown(self.prompt(view)),
         }

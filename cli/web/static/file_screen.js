@@ -212,7 +212,7 @@ function Whose({ file, queue }) {
     const units = file.all.flatMap((change) => change.hunks);
     /** @type {{ edits: EditDetail[] }} */
     const { edits } = await get("edits", { units: units.join(",") });
-    const unclaimed = edits.filter(({ origin }) => origin === "unattributed").map(({ seq }) => seq);
+    const unclaimed = edits.filter(({ owner }) => owner === "unattributed").map(({ seq }) => seq);
     await perform("claim", { edits: unclaimed, session: whose ? Number(whose) : null });
   };
   return html`<form class="note claim" onSubmit=${claim}>
@@ -230,5 +230,5 @@ function Images({ file }) {
   const sides = /** @type {const} */ ([["before", file.blob_before, file.size_before], ["after", file.blob_after, file.size_after]]);
   return html`<div class="images">${sides.map(([word, blob, bytes]) => html`<figure key=${word}>
     ${blob ? html`<img src=${address("/image", { blob, secret: secret() })} alt=${`${file.name} ${word}`} />` : html`<p>There was no file.</p>`}
-    <figcaption>${word}${blob ? `, ${size(bytes)}` : ""}</figcaption></figure>`)}</div>`;
+    <figcaption>${word}${blob ? `, ${size(bytes ?? 0)}` : ""}</figcaption></figure>`)}</div>`;
 }

@@ -115,7 +115,7 @@ export interface QueuedFile extends FileSummary { accepted: number; rejected: nu
 /** GET /api/file?document=D[&turn=T][&first=0&count=2000][&context=3]: a file's changes, and rows of its diff. */
 export interface File extends FileSummary {
   version: string;
-  mode_before: number; mode_after: number; size_before: number; size_after: number;
+  mode_before: number | null; mode_after: number | null; size_before: number | null; size_after: number | null;
   blob_before: string; blob_after: string;
   all: Change[];
   /** Hunks that cancel out; that later accepted edits took out; that are pending but needed by accepted edits. */
@@ -335,7 +335,7 @@ export interface Conflict {
  */
 export interface Edits { edits: EditDetail[] }
 export interface EditSummary {
-  seq: number; timestamp: Time; operation: string; tool_name: string; status: Status; origin: string; turn: number | null;
+  seq: number; timestamp: Time; operation: string; tool_name: string; status: Status; origin: string; owner: string | null; turn: number | null;
   lines_added: number; lines_removed: number; reason: string;
   /** What was found out for the decision: names that it breaks, and the check that succeeded, with the end of its output. */
   check: string;

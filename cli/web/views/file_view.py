@@ -25,6 +25,7 @@ from objstore import (
     comment_shape,
     encoded,
     is_placeholder,
+    net_file_facts,
     value,
 )
 
@@ -114,10 +115,7 @@ def file_view(server: ServerState, workspace: "Workspace", shown: ShownFile, fir
         server.changes.put(key, ShownChange(units=change.units, together=group, paths=paths, rows=height))
     return {
         **file_shape(file, seen, turns, is_unrecorded=is_unrecorded),
-        "mode_before": file.mode_before,
-        "mode_after": file.mode,
-        "size_before": file.size_before,
-        "size_after": file.size,
+        **net_file_facts(file),
         **blobs_of(file),
         "all": [
             {
@@ -138,9 +136,6 @@ def file_view(server: ServerState, workspace: "Workspace", shown: ShownFile, fir
             for at, (key, change) in enumerate(zip(keys, file.changes, strict=True))
         ],
         **authors,
-        "cancelled": list(map(str, file.cancelled)),
-        "taken_out": list(map(str, file.taken_out)),
-        "kept_on": list(map(str, file.kept_on)),
         "rows": rows.rows(first, count),
         "first": first,
         "total": rows.total,

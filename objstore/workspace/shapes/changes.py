@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from objstore.model.net_file import NetChange, NetFile
     from objstore.model.views import CommentView
 
-__all__ = ["change_shape", "net_file_shape"]
+__all__ = ["change_shape", "net_file_facts", "net_file_shape"]
 
 
 def net_file_shape(
@@ -28,11 +28,8 @@ def net_file_shape(
         "file_path": path_shape(root, file.path),
         "path_before": None if file.before is None else path_shape(root, file.path_before),
         "operation": file.operation.value,
-        "mode_before": None if file.before is None else file.mode_before,
-        "mode_after": None if file.after is None else file.mode,
+        **net_file_facts(file),
         "binary": file.is_binary,
-        "size_before": None if file.before is None else file.size_before,
-        "size_after": None if file.after is None else file.size,
         "lines_added": file.added,
         "lines_removed": file.removed,
         "unrecorded": file.is_unrecorded,
@@ -44,6 +41,16 @@ def net_file_shape(
             }
             for at, change in enumerate(file.changes)
         ],
+    }
+
+
+def net_file_facts(file: "NetFile") -> dict[str, Json]:
+    """Return the modes and sizes of a file in its accepted state and now, and the hunks that are in no change."""
+    return {
+        "mode_before": None if file.before is None else file.mode_before,
+        "mode_after": None if file.after is None else file.mode,
+        "size_before": None if file.before is None else file.size_before,
+        "size_after": None if file.after is None else file.size,
         "cancelled": list(map(str, file.cancelled)),
         "taken_out": list(map(str, file.taken_out)),
         "kept_on": list(map(str, file.kept_on)),

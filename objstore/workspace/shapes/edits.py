@@ -6,7 +6,7 @@ Line numbers are zero-based; ids and hashes are hex; paths are absolute.
 import os
 from typing import TYPE_CHECKING
 
-from objstore.model.basic_types import Status, Unit
+from objstore.model.basic_types import UNKNOWN_AGENT, Status, Unit
 from objstore.values.errors import UNREADABLE, BlobMissing
 from objstore.workspace.shapes.values import Json, fields_shape, path_shape, text_shape, time_shape
 
@@ -43,6 +43,7 @@ def edit_summary(view: "EditView") -> dict[str, Json]:
         "tool_name": text_shape(edit.tool),
         "status": view.status.value,
         "origin": edit.origin.value,
+        "owner": UNKNOWN_AGENT if view.is_unattributed else text_shape(view.owner) or None,
         "turn": edit.turn or None,
         "lines_added": edit.added,
         "lines_removed": edit.removed,
@@ -86,7 +87,6 @@ def edit_shape(
         "blob_after": None if after is None else after.blob.hex(),
         "mode_before": None if before is None else before.mode,
         "mode_after": None if after is None else after.mode,
-        "owner": text_shape(view.owner) if view.owner else None,
         "amends": edit.amends,
         "marks": None
         if edit.marks is None

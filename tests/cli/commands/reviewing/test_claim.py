@@ -48,7 +48,7 @@ def row(runner: CommandRunner, seq: int) -> str:
 
 def test_log_names_the_sessions_that_may_have_made_an_unattributed_edit(found: CommandRunner) -> None:
     assert row(found, 6).endswith("a  unattributed  (session 1 or 2?)")
-    assert facts(found, 6) == ("pending", "external")
+    assert facts(found, 6) == ("pending", "unattributed")
 
 
 def test_a_claimed_edit_is_of_a_session_and_of_no_turn(found: CommandRunner) -> None:
@@ -64,7 +64,7 @@ def test_claimed_as_mine_is_accepted_and_no_agents(found: CommandRunner) -> None
     assert facts(found, 6) == ("accepted", None)
     assert row(found, 6).endswith("a  claimed by you  (unattributed)")
     found.done("undo")
-    assert facts(found, 6) == ("pending", "external")
+    assert facts(found, 6) == ("pending", "unattributed")
     found.done("redo")
     assert facts(found, 6) == ("accepted", None)
 
@@ -84,11 +84,11 @@ def test_undo_and_redo_of_a_claim_that_changed_no_status(found: CommandRunner) -
     assert "unattributed" not in found.done("status", "--short").text
     assert found.done("undo").text.splitlines()[0] == "Undid the claim of edit 6."
     assert found.done("status", "--short").text.endswith(", 1 unattributed\n")
-    assert facts(found, 6) == ("pending", "external")
+    assert facts(found, 6) == ("pending", "unattributed")
     found.done("redo")
     assert facts(found, 6) == ("pending", "one")
     found.done("undo")
-    assert facts(found, 6) == ("pending", "external")
+    assert facts(found, 6) == ("pending", "unattributed")
     assert found.cas("undo").status == 1
 
 
@@ -139,7 +139,7 @@ def test_claim_refuses_what_it_can_t_mean(found: CommandRunner, words: list[str]
     refused = found.cas("claim", *words)
     assert refused.status == status
     assert said in refused.said
-    assert facts(found, 6) == ("pending", "external")
+    assert facts(found, 6) == ("pending", "unattributed")
 
 
 def test_claim_in_json_names_what_changed(found: CommandRunner) -> None:

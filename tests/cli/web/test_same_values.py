@@ -72,7 +72,7 @@ def test_what_the_page_shows_has_the_values_of_json(worked: Path) -> None:
             hunks = [f"{edit['seq']}:0", *(hunk["name"] for hunk in edit["hunks"])]
             (shown,) = server.get("/api/edits", units=",".join(hunks))["edits"]
             require_same(shown, edit)
-        owners = {Path(edit["file_path"]).name: edit["owner"] for edit in lines(worked, "log")}
+        owners = {Path(edit["file_path"]).name: edit["owner"] for edit in lines(worked, "log", "--reverse")}
         assert (owners["claimed"], owners["given"], owners["either"]) == (None, "two", "unattributed")
 
 

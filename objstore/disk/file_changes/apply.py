@@ -271,6 +271,12 @@ class Transition:
         if kept:
             raise FileExists(resolved.path, _within(step.path, kept))
 
+    def _spelling(self, path: bytes) -> bytes:
+        """Return what the spellings of a path have in common where the file system takes them for the same."""
+        return (
+            folded_name(os.fsdecode(path)).encode(errors="surrogateescape") if self._tree.is_case_insensitive else path
+        )
+
     def _contents_at(self, resolved: ResolvedPath) -> tuple[list[bytes], list[bytes]]:
         """Return what `contents_below` does, in the folder's own spelling, which is that of recorded paths in it."""
         with self._tree.locate(resolved.path, changing=True) as folder:
@@ -512,11 +518,11 @@ class Transition:
         return self._resolved_paths.at(path)
 
     def _read_back(self, steps: Iterable[FileStep]) -> None:
-        links = {step.path for step in self._steps if step.after is not None and step.after.is_link}
+        links = {self._spelling(step.path) for step in self._steps if step.after is not None and step.after.is_link}
         for step in steps:
             if step.after is None and step.path in self._respelled.values():
                 continue  # its file, or the one that has taken its place, has another spelling of this path
-            if not links.isdisjoint(folders_of(step.path)):
+            if not links.isdisjoint(map(self._spelling, folders_of(step.path))):
                 continue  # a link has taken its folder's path, and is not followed
             try:
                 resolved = self._resolved_paths.at(step.path)

@@ -192,6 +192,21 @@ def test_a_restore_gives_the_old_spelling_and_reject_the_new(project: Path, way:
     done(project, "fsck")
 
 
+def test_a_link_in_whose_place_a_folder_has_another_spelling_comes_back(project: Path) -> None:
+    (project / "link").symlink_to("src")
+    done(project, "record")
+    agent = ClaudeCode(project)
+    agent.ask("make it a folder")
+    agent.run("rm link && mkdir Link && echo 1 > Link/x")
+    agent.stop()
+    for _ in range(2):
+        done(project, "reject", "--turn", "1")
+        assert [(path.name, str(path.readlink())) for path in project.glob("[lL]ink")] == [("link", "src")]
+        done(project, "undo")
+        assert files(project)["Link/x"] == "1\n"
+    done(project, "fsck")
+
+
 def test_links_get_another_case_and_their_old_one_back(project: Path) -> None:
     (project / "src/Link").symlink_to("Main.py")
     done(project, "record")

@@ -59,7 +59,7 @@ _LARGE_DECISION: Final = 64
 """Number of units from which a decision is kept in memory."""
 
 _DECISION_BYTES: Final = 32 << 20
-"""Memory that these may take together. A bulk replay goes through all decisions again for each of its files."""
+"""Memory that these may take together, besides the largest one: a bulk replay needs it again for each of its files."""
 
 _IN_MEMORY_SECONDS: Final = 5.0
 """How long the index stays in memory after its disk was full, until its file is tried again."""
@@ -123,7 +123,8 @@ class Store:
         self._cached = 0
         # By id; the replay of each of their files needs them.
         self.large_decisions: Final[dict[RecordId, ReplayDecision]] = {}
-        self._decision_bytes = 0
+        self._largest_decision: ReplayDecision | None = None
+        self._decision_bytes = 0  # of the others
 
     def close(self) -> None:
         """Close the index and the log."""
@@ -549,9 +550,16 @@ class Store:
         if decision.size < _LARGE_DECISION:
             return
         self.large_decisions[name] = decision
-        self._decision_bytes += decision.bytes_kept
-        while self._decision_bytes > _DECISION_BYTES and len(self.large_decisions) > 1:
-            self._decision_bytes -= self.large_decisions.pop(next(iter(self.large_decisions))).bytes_kept
+        largest = self._largest_decision
+        if largest is None or largest.bytes_kept < decision.bytes_kept:
+            self._largest_decision = decision
+            self._decision_bytes += 0 if largest is None else largest.bytes_kept
+        else:
+            self._decision_bytes += decision.bytes_kept
+        while self._decision_bytes > _DECISION_BYTES:
+            kept = self.large_decisions.items()
+            oldest = next(name for name, each in kept if each is not self._largest_decision)
+            self._decision_bytes -= self.large_decisions.pop(oldest).bytes_kept
 
     def forget(self) -> None:
         """Drop all cached bytes."""

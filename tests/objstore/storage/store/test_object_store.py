@@ -4,6 +4,7 @@ import hashlib
 import random
 import sqlite3
 import tracemalloc
+from array import array
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,8 +15,9 @@ import pytest
 import zstandard
 from hypothesis import given, settings, strategies as st
 
-from objstore import CallInfo, RecordInvalid, Workspace
-from objstore.model.ids import BlobId, blob_id
+from objstore import Action, CallInfo, RecordInvalid, Workspace
+from objstore.model.ids import BlobId, RecordId, blob_id
+from objstore.model.replay_records import ReplayDecision
 from objstore.storage.log.blob_codec import MAX_DEPTH, Base, Encoding, encode_blob, parse_blob_header
 from objstore.storage.log.frames import SEGMENT_HEADER_SIZE, FrameKind
 from objstore.storage.log.segments import Group, Log
@@ -363,3 +365,31 @@ def test_headers_of_blobs_of_real_calls_match_their_content(whole: Path) -> None
         ]
     assert [header.depth for header in headers] == [0, 1, 2, 3]
     assert [header.base for header in headers[1:]] == [header.id for header in headers[:-1]]
+
+
+# ---- kept decisions
+
+
+def decision_of(verdicts: int) -> ReplayDecision:
+    """Return a decision with so many verdicts."""
+    zeros = array("q", bytes(8 * verdicts))
+    return ReplayDecision(1, Action.ACCEPT, 0, seqs=zeros, hunks=zeros, codes=bytes(verdicts), written={})
+
+
+@pytest.mark.parametrize("place", range(5))
+def test_a_decision_too_large_to_be_kept_beside_others_is_kept_all_the_same(store: Store, place: int) -> None:
+    names = [RecordId(bytes([number]) * 32) for number in range(5)]
+    for number, name in enumerate(names):
+        store.keep_decision(name, decision_of(3_000_000 if number == place else 1_000))
+    assert [*store.large_decisions] == names
+
+
+def test_of_kept_decisions_the_oldest_go_first_and_the_largest_stays(store: Store) -> None:
+    names = [RecordId(bytes([number]) * 32) for number in range(40)]
+    store.keep_decision(names[0], decision_of(200_001))
+    for name in names[1:]:
+        store.keep_decision(name, decision_of(200_000))
+    kept = [*store.large_decisions]
+    assert kept[0] == names[0]
+    assert kept[1:] == names[-len(kept) + 1 :]
+    assert 32 << 19 < sum(each.bytes_kept for each in store.large_decisions.values()) <= 40 << 20

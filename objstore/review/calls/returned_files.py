@@ -46,8 +46,8 @@ class ReturnedFiles:
         Wrong if somebody copies the file back, so that the system calls it new, and a shell had written the original
         after its path was found empty: it is the person's then, as all that a person copies from elsewhere. Wrong, too,
         if a shell made a file elsewhere with the bytes of this one while this one was there, and its folder comes here:
-        the text is the decided one all the same. Too careful if a person wrote the file while it was away, or after the
-        last look that read it.
+        the text is the decided one all the same. Too careful if a person wrote the file while it was away, after the
+        last look that read it, or, where another file came and went, within 20 ms before its folder left.
         """
         index = self._journal.store.index.documents
         histories = [DocumentHistory(self._journal, document) for document in index.at(path)]

@@ -76,6 +76,7 @@ class _Trees:
     kept: Mapping[bytes, TreeEntry]  # in the stash, or in the index if only that was written
     earlier: Collection[bytes]  # paths that existed in the commit before, or are in the stash now
     stashed_deletions: Collection[bytes]  # paths that the stash lacks and the commit below it has
+    merged_deletions: Collection[bytes]  # paths that a merge deletes: the other side lacks them, and HEAD left them
     base: Mapping[bytes, TreeEntry]  # in the common ancestor of a merge with conflicts; empty: there is none
     authored: CommittedChanges  # changes of commits in which an agent's bytes may be
     by_agents: CommittedChanges  # changes of commits that were made during agents' calls
@@ -268,6 +269,8 @@ class GitChanges:
             kept |= staged_at(repository, paths)
         merging = entries.any_of([movement.new.merging])
         base = merge_base(repository, movement.new.commit, movement.new.merging) if merging else ""
+        of_base = entries.any_of([base])
+        deleted = entries.missing(movement.new.merging, base)
         made = self._made()
         of_agents = commits_of_agents(self._journal)
         authored = changes_of(repository, dict.fromkeys([*made, *of_agents]))
@@ -281,7 +284,8 @@ class GitChanges:
             kept=kept,
             earlier={*entries.any_of([movement.old.commit]), *kept},
             stashed_deletions={path for stash in stashes for path in entries.missing(stash, f"{stash}^1")},
-            base=entries.any_of([base]),
+            base=of_base,
+            merged_deletions={path for path in deleted if head.get(path) == of_base[path]},
             authored=authored,
             by_agents=by_agents,
             left_out=left_out_at(repository, paths) if is_sparse(repository) else {},
@@ -441,8 +445,7 @@ def _is_put_by_git(trees: _Trees, path: bytes, here: Difference, batch: Batch) -
         return True, True
     if now is None:
         is_gone = path not in trees.head and path in trees.earlier
-        is_merged = path not in trees.merging and path in trees.base
-        is_put = is_gone or is_merged
+        is_put = is_gone or path in trees.merged_deletions
         return is_put or path in trees.stashed_deletions, is_put and path not in trees.authored.deleted
     content = batch.text(now.blob)
 

@@ -661,6 +661,29 @@ def test_what_a_merge_with_conflicts_deletes_is_gits_or_awaits_review(
     assert (view.edit.origin, view.status) == expected
 
 
+def test_what_an_agent_deletes_where_git_left_the_file_in_a_conflict_awaits_review(project: GitProject) -> None:
+    project.git("checkout", "-q", "-b", "side")
+    project.git("rm", "-q", "1.txt")
+    project.write("0.txt", FIRST.replace("two 0", "zwei"))
+    project.git("commit", "-q", "-am", "deleted")
+    project.git("checkout", "-q", "main")
+    project.write("1.txt", "mine\n")
+    project.write("0.txt", CHANGED)
+    project.git("commit", "-q", "-am", "mine")
+    project.look()
+    call = AgentCall(conversation="c", id="1", tool="Bash", paths=None)
+    project.workspace.hooks.begin(call)
+    with pytest.raises(CalledProcessError):
+        project.git("merge", "-q", "side")
+    assert project.text("1.txt") == "mine\n"
+    (project.folder / "1.txt").unlink()
+    project.workspace.hooks.end(call)
+    pending = {view.edit.path: view.seq for view in project.workspace.history.edits(EditFilter(status=Status.PENDING))}
+    assert pending.keys() == {b"0.txt", b"1.txt"}
+    project.reject(pending[b"1.txt"])
+    assert project.text("1.txt") == "mine\n"
+
+
 def test_a_stash_that_a_later_call_drops_is_lost_by_that_call(project: GitProject) -> None:
     project.write("0.txt", CHANGED)
     project.look()

@@ -64,7 +64,8 @@ function Screen({ is_empty }) {
   }
 }
 
-addEventListener("hashchange", () => {
+// A link's click changes the address at once; "hashchange" comes later, when the next key may already have opened a dialog.
+addEventListener("popstate", () => {
   follow();
   refresh();
 });

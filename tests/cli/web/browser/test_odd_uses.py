@@ -359,6 +359,27 @@ def test_an_answer_that_is_being_typed_stays_text_while_the_thread_and_the_file_
     assert review.server.queue()["decided"] == 0
 
 
+CLICK_AND_COMMENT: Final = """
+(link) => {
+  link.click();
+  document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "c", bubbles: true, cancelable: true }));
+}
+"""
+
+
+def test_a_key_that_follows_a_click_on_a_link_at_once_is_of_the_file_to_which_the_link_leads(
+    review: ReviewPage,
+) -> None:
+    review.page.get_by_role("button", name="As folders").click()
+    for name in ("shop/cart.py", "README.md"):  # the first is on the screen already, as the first turn's
+        review.page.locator(".queue .tree").get_by_title(name, exact=True).evaluate(CLICK_AND_COMMENT)
+        expect(review.sheet.get_by_role("heading")).to_contain_text(f"Comment on {Path(name).name}")
+        review.settle()
+        expect(review.sheet).to_have_count(1)
+        review.press("Escape")
+        expect(review.sheet).to_have_count(0)
+
+
 TYPING_ON: Final = """
 () => new Promise((resolve) => {
   const field = document.activeElement;

@@ -62,6 +62,9 @@ _FORGOTTEN: Final = "DELETE FROM blobs WHERE id = ? AND refs = 0 AND segment IS 
 _MANY: Final = 256
 """Number of blobs from which on changes are written: more need not be held in memory."""
 
+_MOST: Final = 16_384
+"""Number of changes that are collected while trees are read: each of their blobs is on another page."""
+
 
 class RefCounts:
     """Changes to the counts of one index, collected over some groups and then written.
@@ -130,7 +133,7 @@ class RefCounts:
                     self._changes.pop(name, 0),
                     checksum("blobs", name, *place, header.size, header.depth),
                 )
-                for name, (header, place, length) in self._stored.items()
+                for name, (header, place, length) in sorted(self._stored.items())
             ],
         )
         if self._stored:
@@ -139,13 +142,13 @@ class RefCounts:
                     self._trees[name] += 0
         self._touched.update(self._stored)
         self._stored.clear()
-        self._write_changes()
         while self._trees:
             name, by = self._trees.popitem()
             self._changes[name] += by
-            self._write_changes()
             self._hold_tree(name, by)
-            self._write_changes()
+            if len(self._changes) >= _MOST:
+                self._write_changes()
+        self._write_changes()
         # Most stores have no large blob: one query then saves a query for each touched blob.
         if self._db.execute(_ANY_LARGE).fetchone() is not None:
             for name in self._touched:
@@ -154,7 +157,8 @@ class RefCounts:
         self._touched.clear()
 
     def _write_changes(self) -> None:
-        changes = [(name, by) for name, by in self._changes.items() if by]
+        # In the order of the rows: blobs of one page are then changed while SQLite has it in memory.
+        changes = sorted((name, by) for name, by in self._changes.items() if by)
         self._touched.update(name for name, _ in changes)
         self._db.executemany(_HELD, changes)
         self._db.executemany(_FORGOTTEN, [(name,) for name, by in changes if by < 0])

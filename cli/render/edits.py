@@ -120,8 +120,13 @@ def edit_header(
         "decided": "; ".join([*(_shown_verdict(verdict, view) for verdict in verdicts), *elsewhere]),
         "reason": shown_name(view.reason) if view.reason else "",
         "expired": "" if view.expired is None else _shown_expiration(view.expired),
-    } | {shown_name(key): shown_name(note) for key, note in sorted(edit.notes.items()) if key not in _FOR_PROGRAMS}
-    for name, fact in facts.items():
+    }
+    notes = {
+        f"note {key}" if key in facts else shown_name(key): shown_name(note)
+        for key, note in sorted(edit.notes.items())
+        if key not in _FOR_PROGRAMS
+    }
+    for name, fact in (facts | notes).items():
         if fact:
             yield screen.line(f"{name:{FACT_AT - 2}}  {fact}")
     for at, line in enumerate(view.check.splitlines()):

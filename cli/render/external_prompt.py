@@ -31,7 +31,26 @@ from objstore import (
 if TYPE_CHECKING:
     from objstore import DecisionOutcome, ExternalChange, Status, Unit, Workspace
 
-__all__ = ["asked_words", "external_diff", "external_sides", "refuse", "settled", "settled_in_dialogue"]
+__all__ = [
+    "EXTERNAL_QUESTION",
+    "asked_words",
+    "external_diff",
+    "external_sides",
+    "refuse",
+    "settled",
+    "settled_in_dialogue",
+]
+
+EXTERNAL_QUESTION: Final = "Keep (record it and continue), drop (restore the recorded state), or abort? [K/d/a]"
+"""The question about changes from outside that a decision has to settle."""
+
+_ANSWERS: Final = {
+    "keep": OnExternal.KEEP,
+    "drop": OnExternal.DISCARD,
+    "discard": OnExternal.DISCARD,
+    "abort": OnExternal.ABORT,
+}
+"""What each answer means; its beginning is enough."""
 
 _LINES_SHOWN: Final = 20
 """Lines of the diffs of all changes from outside that a refusal shows."""
@@ -210,11 +229,7 @@ def _asked_about_external(workspace: "Workspace", found: "tuple[ExternalChange, 
     click.echo(f"{changes} made outside and never recorded.", err=True)
     while True:
         try:
-            click.echo(
-                "Keep (record it and continue), discard (restore the recorded state), or abort? [K/d/a] ",
-                err=True,
-                nl=False,
-            )
+            click.echo(f"{EXTERNAL_QUESTION} ", err=True, nl=False)
             await_typing(sys.stdin.fileno())
         except KeyboardInterrupt:
             click.echo(err=True)  # so that the shell's prompt begins a new line
@@ -222,6 +237,7 @@ def _asked_about_external(workspace: "Workspace", found: "tuple[ExternalChange, 
         answer = sys.stdin.readline()
         if not answer:
             raise click.Abort
-        choices = [choice for choice in OnExternal if choice.value.startswith(answer.strip().lower() or "keep")]
+        typed = answer.strip().lower() or "keep"
+        choices = {choice for word, choice in _ANSWERS.items() if word.startswith(typed)}
         if len(choices) == 1:
-            return choices[0]
+            return choices.pop()

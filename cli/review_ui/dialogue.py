@@ -169,13 +169,13 @@ class ReviewDialogue:
         return self._key() == "y"
 
     def _asked_about(self, changes: "tuple[ExternalChange, ...]") -> OnExternal:
-        from cli.render.external_prompt import external_diff
+        from cli.render.external_prompt import EXTERNAL_QUESTION, external_diff
 
         for change in changes:
             self._write(external_diff(self._workspace, change, self._screen))
         self._say("This was changed outside, and never recorded.")
         choices = dict.fromkeys(("k", "y", ENTER), OnExternal.KEEP) | {"d": OnExternal.DISCARD}
-        self._ask("Keep (record it and continue), discard (restore the recorded state), or abort? [K/d/a]")
+        self._ask(EXTERNAL_QUESTION)
         return choices.get(self._key(), OnExternal.ABORT)
 
     def _note(self, units: Sequence[Unit], outcome: Decided, changes: int, subject: str) -> None:

@@ -21,7 +21,7 @@ CELLS: Final = {
     "one_hunk": "yes: `cas reject 1:2`, or one key in `cas review`",
     "shell_command": "yes: `cas reject --turn 1`",
     "two_sessions": "yes, in one file too: `cas reject --session 1`; what two shells changed at once, you claim first",
-    "person_types": "yes: your lines are recorded as yours first (`--on-external keep`; at a terminal, it asks)",
+    "person_types": "yes: your lines are recorded as yours first (`--my-changes keep`; at a terminal, it asks)",
     "kinds_of_files": "yes; a file that git ignores only if a tool names it, or with `record.ignored`",
     "branch_and_back": "yes; to switch branches you use git, with the stash where git asks for it",
     "killed": "all files or none, once any `cas` command has run again",
@@ -116,7 +116,7 @@ def test_person_types(agent: ClaudeCode, project: Path) -> None:
     first = changed(BASE, line_3="three")
     turn(agent, "Spell three", first)
     (project / "app.txt").write_text(changed(first, line_10="mine"))
-    done(project, "reject", "1", "--on-external", "keep")
+    done(project, "reject", "1", "--my-changes", "keep")
     assert (project / "app.txt").read_text() == changed(BASE, line_10="mine")
 
 

@@ -69,7 +69,7 @@ function External({ sheet: { outcome, again } }) {
   const answer = (/** @type {"keep" | "discard"} */ on_external) => () => again({ on_external, ticket: outcome.ticket });
   /** @type {Child} */
   const foot = html`<span class="grow"></span><button type="button" class="b" onClick=${closeSheet}>Abort: decide nothing</button>
-    <button type="button" class="b no" onClick=${answer("discard")}>Discard them</button>
+    <button type="button" class="b no" onClick=${answer("discard")}>Drop them</button>
     <button type="button" class="b main" onClick=${answer("keep")}>Keep the changes</button>`;
   return html`<${Dialog} title="Changed outside meanwhile" close=${closeSheet} foot=${foot}>
     <p class="dim">${outcome.message}</p>

@@ -459,11 +459,11 @@ class _Worded:
         """Yield what was recorded on the way, because it changed outside."""
         for change in self._outcome.unrecorded:
             if change.seq in self._discarded:
-                yield f"Would discard the change from outside to {self._name(os.fsdecode(change.path))}."
+                yield f"Would drop the change from outside to {self._name(os.fsdecode(change.path))}."
         for view in self._outcome.external:
             name = self._name(os.fsdecode(view.edit.path))
             if view.seq in self._discarded:
-                yield f"Discarded the change from outside to {name}, recorded as edit {view.seq}."
+                yield f"Dropped the change from outside to {name}, recorded as edit {view.seq}."
             else:
                 yield f"Recorded the change from outside to {name} as edit {view.seq}."
 

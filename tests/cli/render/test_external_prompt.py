@@ -117,16 +117,16 @@ def test_discard_restores_the_recorded_state_and_keeps_the_content_in_the_store(
         ("undo", "Undid the acceptance of edit 1."),
     ],
 )
-def test_a_discarded_change_is_reported_only_as_discarded(runner: CommandRunner, words: str, message: str) -> None:
+def test_a_dropped_change_is_reported_only_as_dropped(runner: CommandRunner, words: str, message: str) -> None:
     runner.write("a", b"1\n2\n3\n")
     runner.edit("a", b"1", b"one")
     runner.done("accept", "1")
     (runner.folder / "a").write_bytes(b"one\n2\nmine\n")
     planned = runner.done(*words.split(), "--dry-run", "--on-external", "discard").text.splitlines()
-    assert "Would discard the change from outside to a." in planned
-    assert not any("3" in line for line in planned[: planned.index("Would discard the change from outside to a.")])
+    assert "Would drop the change from outside to a." in planned
+    assert not any("3" in line for line in planned[: planned.index("Would drop the change from outside to a.")])
     output = runner.done(*words.split(), "--on-external", "discard").text
-    assert output == f"{message}\nDiscarded the change from outside to a, recorded as edit 3.\nRewrote a\n"
+    assert output == f"{message}\nDropped the change from outside to a, recorded as edit 3.\nRewrote a\n"
 
 
 @pytest.mark.parametrize("choice", ["keep", "discard"])
@@ -170,13 +170,13 @@ def test_on_a_terminal_the_diff_is_shown_and_enter_keeps(runner: CommandRunner) 
     changed_outside(runner)
     status, shown = runner.typed("reject", "2", typed="\n")
     assert status == 0
-    question = shown.index("Keep (record it and continue), discard (restore the recorded state), or abort? [K/d/a]")
+    question = shown.index("Keep (record it and continue), drop (restore the recorded state), or abort? [K/d/a]")
     assert shown.index("-3\n+mine\n") < question < shown.index("Rejected edit 2.")
     assert runner.bytes("a") == b"1\n2\nmine\n"
 
 
-@pytest.mark.parametrize("typed", ["d\n", "what?\nD\n", "discard\n"])
-def test_on_a_terminal_d_discards(runner: CommandRunner, typed: str) -> None:
+@pytest.mark.parametrize("typed", ["d\n", "what?\nD\n", "drop\n", "discard\n"])
+def test_on_a_terminal_d_drops(runner: CommandRunner, typed: str) -> None:
     changed_outside(runner)
     status, _ = runner.typed("reject", "2", typed=typed)
     assert status == 0

@@ -187,10 +187,10 @@ def test_undo_asks_about_an_external_change(history: CommandRunner, review: Revi
         terminal.wait_for(prompt_for("2:1"))
         press(terminal, "x", prompt_for("2:2"))
         (history.folder / "a").write_bytes(FIRST.replace(b"eight", b"8") + b"mine\n")
-        press(terminal, "u", r"Keep .*, discard .*, or abort.*$")
+        press(terminal, "u", r"Keep .*, drop .*, or abort.*$")
         press(terminal, "a", "That can't be undone now")
         assert history.statuses()["2:1"] is REJECTED
-        press(terminal, "u", r"Keep .*, discard .*, or abort.*$")
+        press(terminal, "u", r"Keep .*, drop .*, or abort.*$")
         press(terminal, "k", prompt_for("2:1"))
     assert history.bytes("a") == FIRST.replace(b"two", b"2").replace(b"eight", b"8") + b"mine\n"
 
@@ -310,7 +310,7 @@ def test_a_hunk_is_split_in_a_file_with_an_external_change(runner: CommandRunner
         terminal.wait_for(prompt_for("2:1"))
         press(terminal, "s", r"-red = 1\n\+red = 10\nPart of .*\] $")
         press(terminal, "a", r"-green = 2\n\+green = 20\nPart of .*\] $")
-        press(terminal, "a", r"Keep .*, discard .*, or abort.*$")
+        press(terminal, "a", r"Keep .*, drop .*, or abort.*$")
         press(terminal, "a", "Left as it is")
         press(terminal, "s", r"-red = 1\n\+red = 10\nPart of .*\] $")
         press(terminal, "x", r"-green = 2\n\+green = 20\nPart of .*\] $")

@@ -1,12 +1,14 @@
 """Turns and sessions: what an agent did for one prompt can be listed, shown and decided together."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from objstore import Status
 from tests.cli.commands.reviewing.conftest import turn
 from tests.support.command_runner import CommandRunner, cas
+from tests.support.hooked_agents import Codex, recorded_project
 from tests.support.sampling import sampled_product
 
 
@@ -82,6 +84,16 @@ def test_rows_name_the_turn_of_an_edit_instead_of_its_conversation(turns: Comman
     assert rows[0].endswith("c  conv_without_turn")
     assert rows[1].endswith("a  turn 4")
     assert "one" not in "".join(rows[1:])
+
+
+def test_show_names_the_turn_and_what_the_client_calls_it(tmp_path: Path) -> None:
+    agent = Codex(recorded_project(tmp_path / "project", "a.txt"))
+    agent.start()
+    agent.ask("Add four")
+    agent.run("echo 4 >> a.txt")
+    rows = cas("show", "1", folder=agent.folder).text.splitlines()
+    assert "turn          1, codex 1" in rows
+    assert "note turn     turn-1" in rows
 
 
 def test_reject_of_a_turn_keeps_later_edits(turns: CommandRunner) -> None:

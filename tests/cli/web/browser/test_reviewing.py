@@ -401,7 +401,7 @@ def conflicting(root: Path) -> Path:
     return root
 
 
-@pytest.mark.parametrize(("button", "has_line"), [("Keep the changes", True), ("Discard them", False)])
+@pytest.mark.parametrize(("button", "has_line"), [("Keep the changes", True), ("Drop them", False)])
 def test_a_change_outside_is_kept_or_discarded(
     review: ReviewPage, project: Path, button: str, *, has_line: bool
 ) -> None:

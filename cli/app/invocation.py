@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 from click.core import ParameterSource
 
-from cli.app.member_names import refusal, taken_out
+from cli.app.member_names import Number, refusal, taken_out
 from cli.screen.progress import Progress
 from cli.screen.terminal import Screen, screen_for
 from objstore import value
@@ -233,12 +233,6 @@ def recorded_text(context: click.Context, option: click.Parameter, said: str) ->
     return said
 
 
-class Number(click.IntRange):
-    """A whole number within bounds."""
-
-    name = "number"  # its name in help and in error messages
-
-
 class Command(click.Command):
     """A command of `cas`, with the global options."""
 
@@ -338,6 +332,13 @@ def command_group(name: str, *, otherwise: str) -> Callable[[Callable[..., None]
     """Return a decorator that makes a function the command `name`; `otherwise` is its default subcommand."""
 
     class Group(CommandGroup):
+        def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+            super().format_help_text(ctx, formatter)
+            formatter.write_paragraph()
+            with formatter.indentation():
+                said = f"`{ctx.command_path}` alone, or with options only, is `{ctx.command_path} {otherwise}`."
+                formatter.write_text(said)
+
         def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
             # The options of the default subcommand don't need its name either: `cas config --json`.
             only_options = not args or args[0].startswith("-")

@@ -12,10 +12,13 @@ if TYPE_CHECKING:
 
     from objstore import Member, Remote, Workspace
 
-__all__ = ["Name", "NumberName", "member_named", "refusal", "store_named", "taken_out"]
+__all__ = ["Name", "Number", "NumberName", "member_named", "refusal", "store_named", "taken_out"]
 
 # Patterns are compiled where they are used: every command loads this module, and most name nothing with a slash.
 _PREFIX: Final = r"(?s)(?P<member>[A-Za-z][\w-]*(?:/[A-Za-z][\w-]*)?)/(?P<rest>.*)"
+_MOST: Final = 2**63 - 1
+"""The largest number that a record holds."""
+
 _SEVERAL: Final = "Name what is in one store, not in several at once."
 _NUMBERED: Final = r"[0-9]{1,18}(:[0-9]{1,9}|\.\.[0-9]{1,18}|\^)?|"
 
@@ -34,10 +37,33 @@ class Name(click.types.StringParamType):
         return self._completer(ctx, param, incomplete)
 
 
-class NumberName(click.IntRange):
-    """The same, where a number names it."""
+class _Whole(click.types.IntParamType):
+    """A whole number."""
 
-    name = "number"
+    name = "number"  # its name in help and in error messages
+
+
+class Number(click.IntRange):
+    """A whole number within bounds."""
+
+    name = _Whole.name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401 -- click's signature
+        """Return the number. Raises click.BadParameter."""
+        found = _Whole().convert(value, param, ctx)
+        if self.min is not None and found < self.min:
+            self.fail(f"{found} is too small: the least is {self.min}.", param, ctx)
+        if self.max is not None and found > self.max:
+            self.fail(f"{found} is too large: the most is {self.max}.", param, ctx)
+        return found
+
+    def _describe_range(self) -> str:
+        """Return the bounds as help shows them; none that only the store's format sets."""
+        return f"{self.min} to {self.max}" if self.max is not None and self.max < _MOST else ""
+
+
+class NumberName(Number):
+    """The same as `Name`, where a number names it."""
 
     def __init__(self, least: int, most: int, completer: Completer) -> None:
         """Take numbers from `least` to `most`, and offer those that `completer` finds."""
@@ -50,8 +76,7 @@ class NumberName(click.IntRange):
 
     def number(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401 -- a word or a number
         """Return the number. Raises click.BadParameter."""
-        found: int = super().convert(value, param, ctx)
-        return found
+        return super().convert(value, param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
         """Return the numbers that begin with a word."""

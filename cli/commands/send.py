@@ -19,7 +19,9 @@ __all__ = ["send"]
 
 @command("send")
 @click.argument("numbers", metavar="[NUMBER]...", nargs=-1, type=comment_numbers)
-@click.option("--session", default="", metavar="NAME", type=named("session"), help="Send the comments to this session.")
+@click.option(
+    "--session", default="", metavar="N|NAME", type=named("session"), help="Send the comments to this session."
+)
 @click.option("--any", "to_any", is_flag=True, help="Send the comments to whichever agent works next.")
 @json_option
 def send(*, numbers: tuple[int, ...], session: str, to_any: bool, as_json: bool) -> None:
@@ -32,7 +34,7 @@ def send(*, numbers: tuple[int, ...], session: str, to_any: bool, as_json: bool)
     if session and to_any:
         raise click.UsageError("Give one of --session and --any.")
     if numbers and not (session or to_any):
-        raise click.UsageError("Say who gets these comments: --session NAME, or --any.")
+        raise click.UsageError("Say who gets these comments: --session N, or --any.")
     invocation = Invocation.current()
     with invocation.reviewed_workspace() as workspace:
         if session or to_any:

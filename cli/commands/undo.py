@@ -2,7 +2,7 @@
 
 import click
 
-from cli.app.invocation import command
+from cli.app.invocation import Number, command
 from cli.commands.decision_command import DecisionCommand, Undo, takes_decision_options
 from cli.search.candidates import stores
 from objstore import MAX_INT
@@ -15,7 +15,7 @@ __all__ = ["undo"]
 @click.option(
     "--decision",
     "number",
-    type=click.IntRange(1, MAX_INT),
+    type=Number(1, MAX_INT),
     metavar="N",
     help="Undo decision N, and keep later ones.",
 )

@@ -64,6 +64,33 @@ def test_an_invalid_number_is_named(runner: CommandRunner, words: str) -> None:
     assert runner.cas(*words.split()).said.splitlines()[0].endswith(": 'x' is not a valid number.")
 
 
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("log -n 0", "0 is too small: the least is 1."),
+        ("undo --decision 0", "0 is too small: the least is 1."),
+        (f"log --turn {2**63}", f"{2**63} is too large: the most is {2**63 - 1}."),
+        ("web --port 65536", "65536 is too large: the most is 65535."),
+    ],
+)
+def test_a_number_out_of_bounds_is_refused_with_the_bound(runner: CommandRunner, words: str, reason: str) -> None:
+    assert runner.cas(*words.split()).said.splitlines()[0].endswith(f": {reason}")
+
+
+def test_help_shows_no_bounds_that_only_the_format_sets(runner: CommandRunner) -> None:
+    assert str(2**63 - 1) not in "".join(runner.done("help", name).text for name in ("log", "undo", "comment"))
+    assert "[1 to 65535]" in " ".join(runner.done("help", "web").text.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "otherwise"),
+    [("snapshot", "create"), ("remote", "list"), ("config", "list"), ("pin", "list")],
+)
+def test_help_of_a_command_with_subcommands_names_the_default(runner: CommandRunner, name: str, otherwise: str) -> None:
+    said = " ".join(runner.done("help", name).text.split())
+    assert f"`cas {name}` alone, or with options only, is `cas {name} {otherwise}`." in said
+
+
 def test_a_second_value_of_an_option_is_refused(runner: CommandRunner) -> None:
     runner.write("a", b"x\n", conversation="c1")
     runner.write("b", b"x\n", conversation="c2")

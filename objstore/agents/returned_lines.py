@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from objstore.weave.document import Document
     from objstore.weave.returning import Returning
 
-__all__ = ["FileStatuses", "ReturnedLines", "ReviewedLines"]
+__all__ = ["FileStatuses", "ReturnedLines", "ReviewedLines", "bare_lines"]
 
 _PULLED: Final = "large files"
 """What happened where Large File Storage brought the contents that recorded pointers name."""
@@ -68,6 +68,7 @@ class FileStatuses:
     verdicts: dict[Unit, Status] = field(default_factory=dict)
     written: list[WrittenFile] = field(default_factory=list)
     changes: list[tuple[Change, str]] = field(default_factory=list)  # each with the sessions that may have made it
+    made: dict[bytes, DocumentId] = field(default_factory=dict)  # the documents that the record began, by path
 
     @property
     def is_empty(self) -> bool:
@@ -144,7 +145,7 @@ class FileStatuses:
         from objstore.weave.returning import is_telling, partial_text
 
         if here.known is None:
-            has_any = any(is_telling(line) and line in wanted for line in _bare_lines(shown_lines(text)))
+            has_any = any(is_telling(line) and line in wanted for line in bare_lines(shown_lines(text)))
             state = here.now if has_any else None
         else:
             decided = self._decided_lines(here)
@@ -169,7 +170,7 @@ class FileStatuses:
             line
             for run in loaded.weave.runs()
             if loaded.is_accepted(run.inserter.index)
-            for line in _bare_lines(run.text)
+            for line in bare_lines(run.text)
         }
 
     def add(
@@ -208,17 +209,18 @@ class FileStatuses:
         for change, candidates in self.changes:
             is_git = change.origin is Origin.GIT
             own = GIT_CONVERSATION if is_git else EXTERNAL_CONVERSATION
-            edits.append(
-                recorder.record(
-                    change,
-                    document=change.document,
-                    conversation=own,
-                    call=calls[own],
-                    ordinal=sum(each.edit.conversation == own for each in edits),
-                    tool="git" if is_git else "",
-                    notes=notes if is_git else {**notes, CANDIDATES: candidates},
-                )
+            view = recorder.record(
+                change,
+                document=change.document or self.made.get(change.path),
+                conversation=own,
+                call=calls[own],
+                ordinal=sum(each.edit.conversation == own for each in edits),
+                tool="git" if is_git else "",
+                notes=notes if is_git else {**notes, CANDIDATES: candidates},
             )
+            if change.document is None:
+                self.made[change.path] = view.edit.document
+            edits.append(view)
         return edits
 
     def _leads_to(self, document: DocumentId, verdicts: Mapping[Unit, Status], state: EarlierState) -> bool:
@@ -242,14 +244,14 @@ class _ReviewedText:
 
     def count_in(self, text: bytes) -> int:
         """Return how many lines under review a text has; 0 if most of its lines are of no such file."""
-        given = {line for line in _bare_lines(shown_lines(text)) if line.strip()}
+        given = {line for line in bare_lines(shown_lines(text)) if line.strip()}
         if 2 * len(given & self.lines) < len(given):
             return 0
         return len(given & self.owners.keys())
 
     def edits_in(self, text: bytes) -> tuple[Seq, ...]:
         """Return the edits under review whose lines a text has."""
-        return tuple(sorted({self.owners[line] for line in _bare_lines(shown_lines(text)) if line in self.owners}))
+        return tuple(sorted({self.owners[line] for line in bare_lines(shown_lines(text)) if line in self.owners}))
 
 
 class ReviewedLines:
@@ -271,7 +273,7 @@ class ReviewedLines:
         change, for example. Those of the file itself, which was deleted, may come back whatever else is in it now.
         """
         wanted, sessions = self.agents.of(here.path), self.agents.sessions
-        given = set(_bare_lines(shown_lines(text)))
+        given = set(bare_lines(shown_lines(text)))
         deleted = here.document if here.known is None else None
         others = self._new if here.known is None or self._is_git else self._gone
         for document in [*([] if deleted is None else [deleted]), *(each for each in others if each != here.document)]:
@@ -295,7 +297,7 @@ class ReviewedLines:
             else:
                 # Which edits that are away were pending before, their records say; to read these takes long.
                 earlier = DocumentHistory(self._journal, document).before_away() if loaded.away() else {}
-                lines = {line for run in loaded.weave.runs() for line in _bare_lines(run.text)}
+                lines = {line for run in loaded.weave.runs() for line in bare_lines(run.text)}
                 self._texts[document] = _ReviewedText(owners=undecided_lines(loaded, earlier), lines=lines)
         return self._texts[document]
 
@@ -388,7 +390,8 @@ class ReturnedLines:
             below = new.now if left is None else left.known
             rest += [replace(here, known=below), replace(new, now=below)]
             rest += [] if left is None else [replace(left, path=new.path)]
-        return ([] if event.is_empty else event.record(batch, recorder, reason)), rest
+        edits = [] if event.is_empty else event.record(batch, recorder, reason)
+        return edits, [replace(here, document=here.document or event.made.get(here.path)) for here in rest]
 
     # ---- inside
 
@@ -525,7 +528,7 @@ class _Comparison:
         return b"" if here.now is None else self._batch.text(here.now.blob)
 
 
-def _bare_lines(text: bytes) -> list[bytes]:
+def bare_lines(text: bytes) -> list[bytes]:
     """Return the lines of a text without endings, and what follows the last one."""
     return text.replace(b"\r\n", b"\n").split(b"\n")
 

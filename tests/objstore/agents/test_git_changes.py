@@ -604,6 +604,42 @@ def test_what_an_agent_only_staged_awaits_review_when_it_comes_into_the_file(pro
     assert (view.edit.origin, view.status) == (Origin.UNATTRIBUTED, Status.PENDING)
 
 
+def test_agents_lines_that_a_merge_brings_with_others_can_be_rejected(project: GitProject) -> None:
+    project.agent_runs(
+        ("checkout", "-q", "-b", "agents"),
+        ("-c", "alias.put=!sed -i s/two/agents/ 0.txt && git commit -q -am work", "put"),
+        ("checkout", "-q", "main"),
+    )
+    project.git("checkout", "-q", "-b", "mine")
+    commit_mine(project)
+    project.git("merge", "-q", "-m", "merge", "agents")
+    project.git("checkout", "-q", "main")
+    project.git("merge", "-q", "mine")
+    project.look()
+    (view,) = project.workspace.history.edits(EditFilter(status=Status.PENDING))
+    assert (view.edit.origin, view.edit.notes["candidates"]) == (Origin.UNATTRIBUTED, "c")
+    assert project.text("0.txt") == FIRST.replace("two", "agents") + MINE
+    assert writer_of(project, "0.txt", b"agents 0") == (Origin.UNATTRIBUTED, "pending")
+    project.reject(view.seq)
+    assert project.text("0.txt") == FIRST + MINE
+    assert project.has_no_faults()
+
+
+def test_agents_lines_that_a_person_takes_while_typing_can_be_rejected(project: GitProject) -> None:
+    project.agent_runs(
+        ("checkout", "-q", "-b", "agents"),
+        ("-c", "alias.put=!sed -i s/two/agents/ 0.txt && git commit -q -am work", "put"),
+        ("checkout", "-q", "main"),
+    )
+    project.write("0.txt", project.git("show", "agents:0.txt") + MINE)
+    project.look()
+    (view,) = project.workspace.history.edits(EditFilter(status=Status.PENDING))
+    assert view.edit.origin is Origin.UNATTRIBUTED
+    project.reject(view.seq)
+    assert project.text("0.txt") == FIRST + MINE
+    assert project.has_no_faults()
+
+
 @pytest.mark.parametrize("where", ["worktree", "plumbing"])
 def test_commits_that_an_agent_made_beside_head_await_review_when_they_come(
     project: GitProject, tmp_path: Path, where: str

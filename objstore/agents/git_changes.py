@@ -39,7 +39,7 @@ from objstore.disk.git.contents import (
     staged_at,
     texts_of,
 )
-from objstore.disk.git.repository import TIME_ERROR, Repository, is_sparse, made_at
+from objstore.disk.git.repository import Repository, is_sparse, moment_of
 from objstore.history.documents.earlier_states import DocumentHistory, EarlierState
 from objstore.model.basic_types import GIT_CONVERSATION, UNKNOWN_AGENT, DocumentId, FileState, Origin, Seq, Status
 from objstore.model.large_file_placeholder import is_placeholder
@@ -60,8 +60,6 @@ _MAX_COMPARED: Final = 16
 """Earlier states of a file with which unknown bytes are compared."""
 
 _NO_CHANGES: Final = CommittedChanges(blobs=frozenset(), deleted=frozenset())
-
-_SECOND: Final = 1_000_000_000
 
 _NOTHING: Final = Returning(verdicts={}, text=None, edits=())
 
@@ -297,9 +295,8 @@ class GitChanges:
         if not movement.first_seen:
             return [entry.new for entry in movement.entries if entry.made_commit]
         made: list[str] = []
-        for commit, time, _ in new_commits(movement.repository, 0, ""):
-            written = made_at(movement.repository, commit)
-            owner = owner_at(self._whose, b"", written or time * _SECOND, 0 if written else TIME_ERROR)
+        for commit, time, _ in new_commits(movement.repository, ""):
+            owner = owner_at(self._whose, b"", *moment_of(movement.repository, commit, time))
             made += [commit] if owner.origin.needs_review else []
         return made
 

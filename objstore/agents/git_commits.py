@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import Final
 
 from objstore.agents.git_evidence import COMMIT, commits_of_agents, path_in_repository
+from objstore.agents.returned_lines import ReviewedLines, bare_lines
 from objstore.disk.config.config_files import Configuration
 from objstore.disk.git.contents import (
     TreeEntry,
@@ -23,9 +24,9 @@ from objstore.disk.git.contents import (
     new_commits,
     texts_of,
 )
-from objstore.disk.git.repository import TIME_ERROR, ReflogEntry, made_at
+from objstore.disk.git.repository import ReflogEntry, moment_of
 from objstore.history.documents.loader import load_document
-from objstore.model.basic_types import UNKNOWN_AGENT, Action, OnExternal, Status, Unit
+from objstore.model.basic_types import UNKNOWN_AGENT, Action, FileState, OnExternal, Origin, Status, Unit
 from objstore.model.large_file_placeholder import blob_of_text, is_placeholder
 from objstore.model.records import Decision
 from objstore.model.results import Attributor, CallInfo, owner_at
@@ -37,20 +38,17 @@ from objstore.storage.transaction.journal import Journal
 from objstore.text.diff import diff_lines
 from objstore.text.forms import is_either_binary, shown_lines
 from objstore.text.hunks import Hunk
-from objstore.values.errors import HistoryBroken
+from objstore.values.errors import UNREADABLE, HistoryBroken
 from objstore.values.fastclass import value
 from objstore.values.request_errors import EditTakenOut
 from objstore.weave.document import Document
+from objstore.worktree.baseline import known_state_of
 from objstore.worktree.external_changes import found_changes
 from objstore.worktree.git_positions import Movement
 
 __all__ = ["record_commits"]
 
-_SECOND: Final = 1_000_000_000
 _SHORT: Final = 7
-
-_DAY: Final = 86_400
-"""Seconds for which a call may run that makes commits."""
 
 
 @value
@@ -70,7 +68,7 @@ def record_commits(journal: Journal, movement: Movement, whose: CallInfo | Attri
     _note_other_commits(journal, movement, whose, {entry.new for entry in made})
     by_person: list[ReflogEntry] = []
     for entry in made:
-        owner = owner_at(whose, b"", entry.time * _SECOND, TIME_ERROR)
+        owner = owner_at(whose, b"", *moment_of(movement.repository, entry.new, entry.time))
         owner = owner if owner.origin.needs_review else _unread_author(journal, movement, entry, whose) or owner
         if owner.origin.needs_review:
             _note_unreviewed(journal, movement, entry, owner)
@@ -93,32 +91,57 @@ def is_staged_by_agent(movement: Movement, whose: CallInfo | Attributor) -> bool
 def _unread_author(
     journal: Journal, movement: Movement, entry: ReflogEntry, whose: CallInfo | Attributor
 ) -> CallInfo | None:
-    """Return who may have written what a person committed of a file that is gone since, if an agent may have.
+    """Return who may have written what a person committed and no look has read, if an agent may have.
 
-    No look has read that text, and a sparse checkout or a switch may bring it back as git's.
+    That is text of a file that is gone since, or that an agent's call had staged. A later checkout may bring it as git's.
     """
     if isinstance(whose, CallInfo):
         return None
     root = os.path.relpath(movement.repository.work_tree, os.path.realpath(journal.tree.root))
-    unread = {}
-    for path, blob in committed_blobs(movement.repository, entry.new).items():
+    moment = moment_of(movement.repository, entry.new, entry.time)
+    staged = CallInfo(tool="", origin=Origin.UNATTRIBUTED) if movement.old.is_staged_by_agent else None
+    possible: dict[bytes, tuple[bytes, CallInfo]] = {}  # by path in the repository: that in the workspace, and who
+    for path in committed_blobs(movement.repository, entry.new):
         place = os.path.normpath(os.path.join(os.fsencode(root), path))
-        if not place.startswith(b"..") and not os.path.lexists(os.path.join(os.fsencode(journal.tree.root), place)):
-            owner = owner_at(whose, place, entry.time * _SECOND, TIME_ERROR)
-            if owner.origin.needs_review:
-                unread[blob] = owner
-    if not unread:
+        if place.startswith(b".."):
+            continue
+        is_here = os.path.lexists(os.path.join(os.fsencode(journal.tree.root), place))
+        owner = None if is_here else owner_at(whose, place, *moment)
+        owner = owner if owner is not None and owner.origin.needs_review else staged
+        if owner is not None:
+            possible[path] = place, owner
+    if not possible:
         return None
-    texts = texts_of(movement.repository, unread) or {}
-    with journal.reading() as store:
+    entries = entries_at(movement.repository, entry.new, possible.keys()) or {}
+    texts = texts_of(movement.repository, [each.id for each in entries.values()]) or {}
+    with journal.reading():
         return next(
             (
                 owner
-                for blob, owner in unread.items()
-                if blob not in texts or store.index.blobs.place(blob_of_text(texts[blob])) is None
+                for path, (place, owner) in possible.items()
+                if path in entries and not _is_read(journal, place, entries[path], texts.get(entries[path].id))
             ),
             None,
         )
+
+
+def _is_read(journal: Journal, path: bytes, entry: TreeEntry, text: bytes | None) -> bool:
+    """Return whether a look has read what a commit has for a path, or each line of it at some time."""
+    if text is None:
+        return False
+    if journal.store.index.blobs.place(blob_of_text(text)) is not None:
+        return True
+    tip = journal.store.tip_at(path)
+    try:
+        state = known_state_of(journal, path) if tip is None else tip.state
+        known = journal.store.text(state.blob) if isinstance(state, FileState) else b""
+    except UNREADABLE:
+        return False
+    if is_content_of(entry, known):
+        return True
+    reviewed = None if tip is None else ReviewedLines(journal).of_document(tip.document)
+    lines = set(bare_lines(shown_lines(known))) if reviewed is None else reviewed.lines
+    return lines >= set(bare_lines(shown_lines(text)))
 
 
 def _note_other_commits(
@@ -128,11 +151,9 @@ def _note_other_commits(
     moved = max(movement.new.refs, movement.old.refs + 1)
     if movement.new.refs <= movement.old.refs or not owner_at(whose, b"", moved, 0).origin.needs_review:
         return
-    since = max(movement.old.refs // _SECOND - _DAY, 0)
     known = {*noted, *commits_of_agents(journal)}
-    for commit, time, parents in new_commits(movement.repository, since, movement.old.commit):
-        written = made_at(movement.repository, commit)
-        owner = owner_at(whose, b"", written or time * _SECOND, 0 if written else TIME_ERROR)
+    for commit, time, parents in new_commits(movement.repository, movement.old.commit):
+        owner = owner_at(whose, b"", *moment_of(movement.repository, commit, time))
         if commit not in known and owner.origin.needs_review:
             old = parents.partition(" ")[0] or "0" * len(commit)
             entry = ReflogEntry(old=old, new=commit, time=time, message="commit")

@@ -177,15 +177,14 @@ def lines_added(repository: Repository, commits: Iterable[str]) -> dict[bytes, s
     return added
 
 
-def new_commits(repository: Repository, since: int, known: str) -> list[tuple[str, int, str]]:
+def new_commits(repository: Repository, known: str) -> list[tuple[str, int, str]]:
     """Return the newest commits of branches, tags, worktrees and the stash: name, seconds when made, parents.
 
-    `since`: without commits made before, in seconds since 1970-01-01 UTC. `known`: without what this commit contains
-    ("": all).
+    `known`: without what this commit contains ("": all).
     """
     stash = run_git(repository, "rev-parse", "--verify", "--quiet", "refs/stash") or b""
     starts = ["--branches", "--tags", *stash.decode("ascii", "replace").split()]
-    options = [f"--max-count={_MAX_NEW}", f"--max-age={since}", "--timestamp", "--parents"]
+    options = [f"--max-count={_MAX_NEW}", "--timestamp", "--parents"]
     worktrees = run_git(repository, "worktree", "list", "--porcelain") or b""
     heads = [line[5:].decode("ascii", "replace") for line in worktrees.split(b"\n") if line.startswith(b"HEAD ")]
     heads = [head for head in heads if head.strip("0")]

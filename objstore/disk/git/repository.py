@@ -19,13 +19,12 @@ from objstore.values.fastclass import replace, value
 
 __all__ = [
     "LFS_POINTER",
-    "TIME_ERROR",
     "Position",
     "ReflogEntry",
     "Repository",
     "find_repository",
     "is_sparse",
-    "made_at",
+    "moment_of",
     "position_of",
     "reflog_since",
     "repository_at",
@@ -35,7 +34,8 @@ __all__ = [
 LFS_POINTER: Final = b"version https://git-lfs.github.com/spec/v1"
 """The beginning of what Large File Storage keeps in the place of a content."""
 
-TIME_ERROR: Final = 1_100_000_000
+_SECOND: Final = 1_000_000_000
+_TIME_ERROR: Final = 1_100_000_000
 """Nanoseconds by which a time that git notes may differ from that of the file system: it has whole seconds, of a clock
 that the system advances at each tick, and the ticks of a busy virtual machine come late."""
 
@@ -185,9 +185,14 @@ def position_of(repository: Repository) -> Position | None:
     )
 
 
-def made_at(repository: Repository, commit: str) -> int:
-    """Return when git wrote the object of a commit (ns); 0: it is in a pack, as after a fetch or a cleaning up."""
-    return _mtime(os.path.join(repository.common_dir, "objects", commit[:2], commit[2:]))
+def moment_of(repository: Repository, commit: str, said: int) -> tuple[int, int]:
+    """Return when git wrote the object of a commit, and the possible error of that time (ns).
+
+    `said`: the time that the commit, or a log of git, has for it, in seconds since 1970-01-01 UTC. It can be any, as with
+    GIT_COMMITTER_DATE, so it counts only if the object is in a pack, as after a fetch or a cleaning up.
+    """
+    written = _mtime(os.path.join(repository.common_dir, "objects", commit[:2], commit[2:]))
+    return (written, 0) if written else (said * _SECOND, _TIME_ERROR)
 
 
 def reflog_since(repository: Repository, size: int) -> tuple[ReflogEntry, ...]:

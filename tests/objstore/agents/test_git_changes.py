@@ -604,6 +604,69 @@ def test_what_an_agent_only_staged_awaits_review_when_it_comes_into_the_file(pro
     assert (view.edit.origin, view.status) == (Origin.UNATTRIBUTED, Status.PENDING)
 
 
+@pytest.mark.parametrize("is_new", [False, True], ids=["a changed file", "a new file"])
+def test_what_an_agent_staged_and_a_person_commits_unseen_awaits_review_when_it_comes(
+    project: GitProject, *, is_new: bool
+) -> None:
+    name, before = ("new.txt", None) if is_new else ("0.txt", FIRST)
+    call = AgentCall(conversation="c", id="1", tool="Bash", paths=None)
+    project.workspace.hooks.begin(call)
+    project.write(name, AGENTS)
+    project.git("add", name)
+    project.put(name, before)
+    project.workspace.hooks.end(call)
+    project.git("commit", "-q", "-m", "what is staged")
+    project.look()
+    project.git("checkout", "-q", "--", name)
+    project.look()
+    (view,) = project.workspace.history.edits(EditFilter())
+    assert (view.edit.origin, view.status) == (Origin.UNATTRIBUTED, Status.PENDING)
+    project.reject(view.seq)
+    assert not (project.folder / name).exists() if is_new else project.text(name) == FIRST
+
+
+@pytest.mark.parametrize("stages", [("add", "-A"), ("update-index", "-q", "--refresh")])
+def test_a_person_who_commits_some_of_what_an_agent_staged_accepts_it(
+    project: GitProject, stages: tuple[str, ...]
+) -> None:
+    project.agent_writes("0.txt", CHANGED)
+    project.agent_writes("1.txt", "an agent's\n")
+    project.agent_runs(stages)
+    project.git("reset", "-q")
+    project.write("2.txt", FIRST + MINE + MINE)
+    project.look()
+    project.write("part", FIRST + MINE)
+    blob = project.git("hash-object", "-w", "part").strip()
+    (project.folder / "part").unlink()
+    project.git("update-index", "--cacheinfo", f"100644,{blob},2.txt")
+    project.git("add", "0.txt")
+    project.git("commit", "-q", "-m", "some of it")
+    project.look()
+    assert project.statuses() == {1: "accepted", 2: "pending", 3: "accepted"}
+
+
+@pytest.mark.parametrize("branch", [(), ("checkout", "-q", "-b", "agents")], ids=["here", "on another branch"])
+def test_a_commit_is_the_agents_whatever_date_it_has(project: GitProject, branch: tuple[str, ...]) -> None:
+    project.agent_writes("1.txt", "an agent's\n")
+    call = AgentCall(conversation="c", id="1", tool="Bash", paths=None)
+    project.workspace.hooks.begin(call)
+    if branch:
+        project.git(*branch)
+    project.write("0.txt", AGENTS)
+    dated = "!GIT_COMMITTER_DATE='2020-02-02T02:02:02 +0000' git commit -q -am work"
+    project.git("-c", f"alias.dated={dated}", "dated")
+    if branch:
+        project.git("checkout", "-q", "main")
+    project.workspace.hooks.end(call)
+    project.look()
+    if branch:
+        project.git("merge", "-q", "-m", "merge", "agents")
+        project.look()
+    assert (project.text("0.txt"), project.text("1.txt")) == (AGENTS, "an agent's\n")
+    assert set(project.statuses().values()) == {"pending"}
+    assert not project.git_edits()
+
+
 def test_agents_lines_that_a_merge_brings_with_others_can_be_rejected(project: GitProject) -> None:
     project.agent_runs(
         ("checkout", "-q", "-b", "agents"),

@@ -43,18 +43,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
 
     from objstore.history.documents.earlier_states import EarlierState
+    from objstore.model.ids import BlobId
     from objstore.model.views import EditView
     from objstore.storage.transaction.journal import Journal
     from objstore.weave.document import Document
     from objstore.weave.returning import Returning
 
-__all__ = ["FileStatuses", "ReturnedLines", "ReviewedLines", "bare_lines"]
+__all__ = ["FileStatuses", "ReturnedLines", "ReviewedLines", "bare_lines", "unchanged_moves"]
 
 _PULLED: Final = "large files"
 """What happened where Large File Storage brought the contents that recorded pointers name."""
 
 _NOTE: Final = "git"
 """The note of an edit that belongs to an event: what happened."""
+
+_OLD_AND_NEW: Final = 2
+"""Differences that a file makes which was moved."""
 
 _MOST_DOCUMENTS: Final = 200
 """Documents under review with which a new file is compared."""
@@ -338,6 +342,24 @@ class ReviewedLines:
         return self._last[1]
 
 
+def unchanged_moves(found: Iterable[Difference]) -> dict[bytes, Difference]:
+    """Return the new file as which each file that was moved as it was is back, by the old path.
+
+    Only where no other file that came or went has the same bytes, and no file was ever recorded at the new path.
+    """
+    ends: dict[tuple[BlobId, bool], list[Difference]] = {}
+    for here in found:
+        state = here.known or here.now
+        if state is not None and (here.known is None or here.now is None) and not here.is_lost:
+            ends.setdefault((state.blob, state.is_link), []).append(here)
+    pairs = [sorted(alike, key=lambda here: here.known is None) for alike in ends.values() if len(alike) == _OLD_AND_NEW]
+    return {
+        old.path: new
+        for old, new in pairs
+        if old.now is None and new.known is None and new.document is None
+    }
+
+
 class ReturnedLines:
     """What the changes that one scan found bring back."""
 
@@ -376,9 +398,13 @@ class ReturnedLines:
         reason = RETURNED if found or not pulled else _PULLED
         moved = comparison.renamed(found)
         targets = {new.path for new in moved.values()}
+        unchanged = {path for old, new in unchanged_moves(found).items() for path in (old, new.path)}
         rest: list[Difference] = []
         for here in found:
             if here.path in targets:
+                continue
+            if here.path in unchanged:  # it brings nothing back
+                rest.append(here)
                 continue
             new = moved.get(here.path)
             if new is None:

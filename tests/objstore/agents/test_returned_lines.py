@@ -35,6 +35,7 @@ from objstore import (
     FileState,
     NothingToDo,
     OnExternal,
+    Operation,
     Origin,
     Seq,
     Status,
@@ -534,6 +535,24 @@ def test_lines_of_a_file_that_is_gone_await_review_in_a_copy_of_it(project: GitP
     assert [view.status for view in newest[1:]] == [Status.ACCEPTED] * (brings == "the person")
     project.reject(newest[0].seq)
     assert project.text("copy.txt").startswith(FIRST + "my line\n")
+    assert project.has_no_faults()
+
+
+@pytest.mark.parametrize("is_back", [False, True], ids=["away", "and back"])
+def test_a_file_that_a_person_renames_keeps_its_pending_edits(project: GitProject, *, is_back: bool) -> None:
+    project.agent_writes("0.txt", AGENTS)
+    (project.folder / "0.txt").rename(project.folder / "renamed.txt")
+    project.look()
+    name = "renamed.txt"
+    if is_back:
+        name = "0.txt"
+        (project.folder / "renamed.txt").rename(project.folder / name)
+        project.look()
+    edits = list(project.workspace.history.edits(EditFilter()))
+    assert [view.edit.operation for view in edits[1:]] == [Operation.MOVE] * (1 + is_back)
+    assert [view.status for view in edits] == [Status.PENDING, *[Status.ACCEPTED] * (1 + is_back)]
+    project.reject(1)
+    assert project.text(name) == FIRST
     assert project.has_no_faults()
 
 

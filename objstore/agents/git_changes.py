@@ -25,7 +25,7 @@ from objstore.agents.git_evidence import (
     path_in_repository,
     stashes_of,
 )
-from objstore.agents.returned_lines import FileStatuses, ReviewedLines
+from objstore.agents.returned_lines import FileStatuses, ReviewedLines, unchanged_moves
 from objstore.disk.git.contents import (
     CommittedChanges,
     TreeEntry,
@@ -206,9 +206,13 @@ class GitChanges:
         )
         event = FileStatuses(journal=self._journal)
         left = {path: here for path, here in paths if path not in lost}
-        moved = self._explain_moves(batch, trees, left, event)
+        moved = dict.fromkeys(self._explain_moves(batch, trees, left, event), True)
+        others = {path: here for path, here in left.items() if path not in moved}
+        moved |= self._explain_renames(batch, trees, others, event)
         explained = [
-            here for path, here in left.items() if path in moved or self._explain(batch, trees, path, here, event)
+            here
+            for path, here in left.items()
+            if (moved[path] if path in moved else self._explain(batch, trees, path, here, event))
         ]
         if not explained:
             return [], set()
@@ -318,6 +322,30 @@ class GitChanges:
                     moved |= {path, new.pop(state.path)}
                     break
         return moved
+
+    def _explain_renames(
+        self, batch: Batch, trees: _Trees, found: Mapping[bytes, Difference], event: FileStatuses
+    ) -> dict[bytes, bool]:
+        """Add the files under review that git moved as they were; return both paths of each.
+
+        True: git moved it. False: a person may have, and committed that. What an agent's commit moved is left out.
+        """
+        moved: dict[bytes, bool] = {}
+        paths = {here.path: path for path, here in found.items()}
+        for name, there in unchanged_moves(found.values()).items():
+            old, new = paths[name], paths[there.path]
+            here = found[old]
+            if old in trees.by_agents.deleted or here.document is None or not self._is_under_review(here.document):
+                continue
+            if _is_put_by_git(trees, old, here, batch)[0] and _is_put_by_git(trees, new, there, batch)[0]:
+                is_gits = old not in trees.authored.deleted
+                moved |= {old: is_gits, new: is_gits}
+                if is_gits:
+                    event.move(batch, here, there)
+        return moved
+
+    def _is_under_review(self, document: DocumentId) -> bool:
+        return bool(self._journal.store.index.history.edits_with(document, [Status.PENDING, Status.AWAY]))
 
     def _explain(self, batch: Batch, trees: _Trees, path: bytes, here: Difference, event: FileStatuses) -> bool:
         """Add what git did to one file to the event; return False if it was not git."""

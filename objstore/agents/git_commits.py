@@ -93,7 +93,7 @@ def _unread_author(
 ) -> CallInfo | None:
     """Return who may have written what a person committed and no look has read, if an agent may have.
 
-    That is text of a file that is gone since, or that an agent's call had staged. A later checkout may bring it as git's.
+    That is text of a file that is gone since, or that an agent's call had staged: a checkout may bring it as git's.
     """
     if isinstance(whose, CallInfo):
         return None

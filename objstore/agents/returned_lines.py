@@ -22,6 +22,7 @@ from objstore.model.basic_types import (
     Action,
     DocumentId,
     FileState,
+    Operation,
     Origin,
     Seq,
     Status,
@@ -191,6 +192,24 @@ class FileStatuses:
         if change is not None:
             self.changes.append((replace(change, origin=origin), candidates))
 
+    def move(self, batch: Batch, here: Difference, there: Difference) -> None:
+        """Add git's edit that moved a file as it was. `here`: its old path, where it is gone; `there`: its new one."""
+        if here.known is None or there.now is None:
+            return
+        content = batch.text(here.known.blob)
+        change = Change(
+            document=here.document,
+            operation=Operation.MOVE,
+            path=there.path,
+            source=here.path,
+            before=Version(content=content, state=here.known),
+            after=Version(content=content, state=there.now),
+            hunks=(),
+            origin=Origin.GIT,
+            folders=there.folders,
+        )
+        self.changes.append((change, ""))
+
     def record(
         self, batch: Batch, recorder: Recorder, reason: str, *, commit: str = "", conversation: str = ""
     ) -> list[EditView]:
@@ -343,7 +362,7 @@ class ReviewedLines:
 
 
 def unchanged_moves(found: Iterable[Difference]) -> dict[bytes, Difference]:
-    """Return the new file as which each file that was moved as it was is back, by the old path.
+    """Return the new file of each file that was moved as it was, by the old path.
 
     Only where no other file that came or went has the same bytes, and no file was ever recorded at the new path.
     """
@@ -352,12 +371,10 @@ def unchanged_moves(found: Iterable[Difference]) -> dict[bytes, Difference]:
         state = here.known or here.now
         if state is not None and (here.known is None or here.now is None) and not here.is_lost:
             ends.setdefault((state.blob, state.is_link), []).append(here)
-    pairs = [sorted(alike, key=lambda here: here.known is None) for alike in ends.values() if len(alike) == _OLD_AND_NEW]
-    return {
-        old.path: new
-        for old, new in pairs
-        if old.now is None and new.known is None and new.document is None
-    }
+    pairs = [
+        sorted(alike, key=lambda here: here.known is None) for alike in ends.values() if len(alike) == _OLD_AND_NEW
+    ]
+    return {old.path: new for old, new in pairs if old.now is None and new.known is None and new.document is None}
 
 
 class ReturnedLines:

@@ -188,8 +188,8 @@ def position_of(repository: Repository) -> Position | None:
 def moment_of(repository: Repository, commit: str, said: int) -> tuple[int, int]:
     """Return when git wrote the object of a commit, and the possible error of that time (ns).
 
-    `said`: the time that the commit, or a log of git, has for it, in seconds since 1970-01-01 UTC. It can be any, as with
-    GIT_COMMITTER_DATE, so it counts only if the object is in a pack, as after a fetch or a cleaning up.
+    `said`: the time that the commit, or a log of git, has for it, in seconds since 1970-01-01 UTC. It can be any, as
+    with GIT_COMMITTER_DATE, so it counts only if the object is in a pack, as after a fetch or a cleaning up.
     """
     written = _mtime(os.path.join(repository.common_dir, "objects", commit[:2], commit[2:]))
     return (written, 0) if written else (said * _SECOND, _TIME_ERROR)

@@ -10,7 +10,18 @@ from typing import Final
 
 import pytest
 
-from objstore import Action, AgentCall, Configuration, Decided, EditFilter, Origin, Status, TurnInfo, Workspace
+from objstore import (
+    Action,
+    AgentCall,
+    Configuration,
+    Decided,
+    EditFilter,
+    Operation,
+    Origin,
+    Status,
+    TurnInfo,
+    Workspace,
+)
 from objstore.values.request_errors import EditAway
 from tests.support.git_project import PERSON, GitProject
 from tests.support.git_repository import git, new_repository
@@ -665,6 +676,38 @@ def test_a_commit_is_the_agents_whatever_date_it_has(project: GitProject, branch
     assert (project.text("0.txt"), project.text("1.txt")) == (AGENTS, "an agent's\n")
     assert set(project.statuses().values()) == {"pending"}
     assert not project.git_edits()
+
+
+@pytest.mark.parametrize("how", ["merges", "commits"])
+def test_a_file_under_review_that_git_renames_keeps_its_pending_edits(project: GitProject, how: str) -> None:
+    Configuration(str(project.folder)).set("git.commit", "keep")
+    project.git("checkout", "-q", "-b", "renames")
+    project.git("mv", "0.txt", "renamed.txt")
+    project.git("commit", "-q", "-m", "a rename")
+    project.git("checkout", "-q", "main")
+    project.look()
+    project.agent_writes("0.txt", AGENTS)
+    project.agent_runs(("commit", "-q", "-a", "-m", "work"))
+    if how == "merges":
+        project.git("merge", "-q", "-m", "merge", "renames")
+    else:
+        project.git("mv", "0.txt", "renamed.txt")
+        project.git("commit", "-q", "-m", "another rename")
+    project.look()
+    views = list(project.workspace.history.edits(EditFilter()))
+    assert [(view.edit.operation, view.status) for view in views] == [
+        (Operation.EDIT, Status.PENDING),
+        (Operation.MOVE, Status.ACCEPTED),
+    ]
+    assert views[1].edit.origin is (Origin.GIT if how == "merges" else PERSON.origin)
+    project.git("checkout", "-q", "HEAD~1")
+    project.look()
+    assert writer_of(project, "0.txt", b"agent's four") == (Origin.AGENT, "pending")
+    project.git("checkout", "-q", "main")
+    project.look()
+    project.reject(1)
+    assert project.text("renamed.txt") == FIRST
+    assert project.has_no_faults()
 
 
 def test_agents_lines_that_a_merge_brings_with_others_can_be_rejected(project: GitProject) -> None:

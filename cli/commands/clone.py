@@ -1,12 +1,14 @@
 """The command `cas clone`."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
 from cli.app.invocation import Invocation, command, json_option
 from cli.commands.pull import FETCHED, PULLING
-from cli.render.imports import imported_lines, imported_shape
+from cli.render.imports import imported_lines, imported_shape, not_empty
 from cli.screen.progress import Progress
 from cli.screen.terminal import shown_name, write, write_json
 
@@ -30,7 +32,8 @@ def clone(*, url: str, directory: str, store: str, dry_run: bool, as_json: bool)
     from objstore import clone_remote, plan_clone
 
     if dry_run:
-        member, size = plan_clone(url, directory, store=store)
+        with _into(directory):
+            member, size = plan_clone(url, directory, store=store)
         if as_json:
             shape: dict[str, Json] = {"store": member.name, "lane": member.lane, "edits": member.edits, "bytes": size}
             write_json([{**shape, "dry_run": True}])
@@ -41,9 +44,20 @@ def clone(*, url: str, directory: str, store: str, dry_run: bool, as_json: bool)
         of = f"{shown_name(member.name)}, {counted(member.edits, 'edit')}"
         write([Invocation.current().screen().line(f"Would fetch {size_text(size)}: {of}.")])
         return
-    with Progress(PULLING, interrupted=FETCHED) as progress:
+    with Progress(PULLING, interrupted=FETCHED) as progress, _into(directory):
         made, remote = clone_remote(url, directory, store=store, progress=progress.report)
     if as_json:
         write_json([{**imported_shape(made), "remote": remote.name}])
         return
     write(imported_lines(Invocation.current().screen(), made))
+
+
+@contextmanager
+def _into(directory: str) -> Iterator[None]:
+    """Say what to do if the directory is not empty."""
+    from objstore import FileExists
+
+    try:
+        yield
+    except FileExists as error:
+        raise click.ClickException(f"{not_empty(error.path, directory)} Clone into a new folder.") from error

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from cli.app.invocation import Invocation, command, json_option
-from cli.render.imports import imported_lines, imported_shape
+from cli.render.imports import imported_lines, imported_shape, not_empty
 from cli.screen.progress import CHECKING, Progress
 from cli.screen.terminal import shown_name, write, write_json
 from cli.search.candidates import folders
@@ -102,4 +102,4 @@ def _import(bundle: str, directory: str, *, store_only: bool, as_json: bool) -> 
 def _taken(path: str, directory: str, *, store_only: bool) -> str:
     if store_only or Path(path).name == ".cas":
         return f"{shown_name(directory)} already has a store, and stores can't be merged. Import into a new folder."
-    return f"{shown_name(directory)} is not empty ({shown_name(path)}). Import into a new folder, or pass --store-only."
+    return f"{not_empty(path, directory)} Import into a new folder, or pass --store-only."

@@ -13,10 +13,15 @@ if TYPE_CHECKING:
     from cli.screen.terminal import Screen
     from objstore import Imported, Json
 
-__all__ = ["imported_lines", "imported_shape"]
+__all__ = ["imported_lines", "imported_shape", "not_empty"]
 
 _NAMED = 3
 """Files that are named; others are counted."""
+
+
+def not_empty(path: str, directory: str) -> str:
+    """Return the sentence about a folder that can't become a workspace, because of what is at a path in it."""
+    return f"{shown_name(directory)} is not empty ({shown_name(path)})."
 
 
 def imported_shape(made: Imported) -> dict[str, Json]:

@@ -35,6 +35,7 @@ __all__ = [
     "RemoteDecided",
     "RemoteDiverged",
     "RemoteFailed",
+    "RemoteNameRefused",
     "RemoteRefused",
     "RemoteRolledBack",
     "RemoteSupportMissing",
@@ -449,13 +450,22 @@ class RemoteUrlRefused(CasError):
         super().__init__(f"{url} can't be the place of a remote: {reason}.")
 
 
+class RemoteNameRefused(CasError):
+    """A name can't be that of a new remote."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        self.reason = reason
+        super().__init__(f"{name!r} can't be the name of a new remote: {reason}.")
+
+
 class RemoteUnknown(CasError):
     """No remote has a name."""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
         self.name = name
         self.known = tuple(known)
-        listed = f"There are {', '.join(known)}." if known else "There is none."
+        listed = f"The remotes are: {', '.join(known)}." if known else "There is none."
         super().__init__(f"No remote is named {name!r}. {listed}")
 
 

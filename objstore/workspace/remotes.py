@@ -67,19 +67,17 @@ class Remotes:
     def add(self, name: str, url: str, *, label: str = "", push: str = "never") -> Added:
         """Add a remote, after a probe of its bucket. `label`: what this store calls itself there ("": its folder).
 
-        Raises RemoteSupportMissing, RemoteUrlRefused, RemoteFailed, and RemoteRefused if the bucket doesn't keep what
-        a remote needs.
+        Raises RemoteSupportMissing, RemoteNameRefused, RemoteUrlRefused, RemoteFailed, and RemoteRefused if the bucket
+        doesn't keep what a remote needs.
         """
         from objstore.upkeep.remote.bucket import open_bucket
         from objstore.upkeep.remote.keys import lane_of
         from objstore.upkeep.remote.probe import probe
         from objstore.upkeep.remote.remotes import Remote, label_of
-        from objstore.values.request_errors import RemoteUrlRefused
 
-        if name in self._known.names():
-            raise RemoteUrlRefused(url, f"there is a remote {name!r} already: remove it first, or choose another name")
-        bucket = open_bucket(url)
+        self._known.require_free(name)
         self._require_outside(url)
+        bucket = open_bucket(url, makes_folder=True)
         probed = probe(bucket)
         with self._journal.reading() as store:
             lane = lane_of(store.log.store)
@@ -140,7 +138,7 @@ class Remotes:
         from objstore.values.fastclass import replace
 
         remote = self._known.get(name)
-        bucket = open_bucket(remote.url)
+        bucket = open_bucket(remote.url, makes_folder=again)
         with self._known.held(name):
             if new_lane and not dry_run:
                 remote = replace(remote, lane=further_lane(store_of(remote.lane), os.urandom(4)))
@@ -381,14 +379,16 @@ def _meant(bucket: Bucket, store: str) -> tuple[Head, bytes]:
     """Return the newest head of the store that a label or the beginning of a lane names, and its hash."""
     from objstore.upkeep.remote.heads import newest_head
     from objstore.upkeep.remote.keys import Lane
-    from objstore.values.request_errors import AmbiguousName, NoSuchName
+    from objstore.values.request_errors import AmbiguousName, NoSuchName, RemoteRefused
 
     found = [head for lane in stores_in(bucket) if (head := newest_head(bucket, Lane(lane), None)) is not None]
     meant = [each for each in found if not store or store == each[0].label or each[0].lane.startswith(store)]
     if len(meant) == 1:
         return meant[0]
+    if not found:
+        raise RemoteRefused(bucket.url, "no store has been pushed to it")
     if not meant:
-        raise NoSuchName(store or bucket.url, "store of the bucket")
+        raise NoSuchName(store, "store of the bucket")
     raise AmbiguousName(
         store or bucket.url, "store: name one with --store", [f"{head.label} ({head.lane})" for head, _ in meant]
     )

@@ -88,7 +88,9 @@ def bench_remote(report: Report) -> None:
         root = Path(STORE) if STORE else folder / "desk"
         if not root.exists():
             _history(root, EDITS)
-        buckets = {name: FailingBucket(open_bucket(url)) for name, url in _buckets(folder, running).items()}
+        buckets = {
+            name: FailingBucket(open_bucket(url, makes_folder=True)) for name, url in _buckets(folder, running).items()
+        }
         pushed = [_measure_copies(name, root, folder / name, each, report) for name, each in buckets.items()]
         bucket, done = [*buckets.values()][-1], pushed[-1]
         _measure_check(folder, bucket, done.head, report)

@@ -11,7 +11,7 @@ import re
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from objstore.disk.fs.disk import give_written, make_folders
 from objstore.upkeep.remote.waiting import answered
@@ -118,9 +118,10 @@ def local_path(url: str) -> str | None:
     return os.path.normpath(unquote(parts.path))
 
 
-def open_bucket(url: str) -> ObjectBucket:
+def open_bucket(url: str, *, makes_folder: bool = False) -> ObjectBucket:
     """Return the bucket at a URL; nothing is asked of it yet.
 
+    `makes_folder`: whether a folder that is not there is made; otherwise it is refused: its disk may not be mounted.
     Raises RemoteUrlRefused, RemoteFailed, and RemoteSupportMissing without `obstore`.
     """
     folder = local_path(url)
@@ -131,7 +132,10 @@ def open_bucket(url: str) -> ObjectBucket:
         raise RemoteSupportMissing from error
     try:
         if folder is not None:
-            make_folders(folder, 0o700)
+            if makes_folder:
+                make_folders(folder, 0o700)
+            elif not os.path.isdir(folder):
+                raise RemoteFailed(url, "there is no such folder. Check its path, and that its disk is mounted")
             return ObjectBucket(url, store.LocalStore(prefix=folder), folder)
         from datetime import timedelta
 
@@ -280,6 +284,8 @@ def _parts(url: str) -> SplitResult:
         parts = urlsplit(url)
     except ValueError as error:
         raise RemoteUrlRefused(url, str(error)) from error
+    if os.path.isabs(url):
+        raise RemoteUrlRefused(url, f"a folder is named by a URL: file://{quote(url)}")
     if parts.scheme not in SCHEMES:
         raise RemoteUrlRefused(url, f"it has to begin with one of {', '.join(f'{each}://' for each in SCHEMES)}")
     if parts.username or parts.password or parts.query or parts.fragment:

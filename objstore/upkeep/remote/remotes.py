@@ -21,7 +21,7 @@ from objstore.upkeep.remote.heads import MAX_LABEL, Seen
 from objstore.upkeep.remote.keys import Lane, is_lane
 from objstore.values.errors import RecordInvalid
 from objstore.values.fastclass import field, replace, value
-from objstore.values.request_errors import RemoteUnknown, RemoteUrlRefused
+from objstore.values.request_errors import RemoteNameRefused, RemoteUnknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -123,10 +123,15 @@ class Remotes:
         """Return all remotes, by name."""
         return [self.get(name) for name in self.names()]
 
+    def require_free(self, name: str) -> None:
+        """Raise RemoteNameRefused for a name that a new remote can't have."""
+        if _NAME.fullmatch(name) is None:
+            raise RemoteNameRefused(name, "it takes a letter, and up to 31 letters, digits, `_` and `-` after it")
+        if name in self.names():
+            raise RemoteNameRefused(name, "there is one already. Remove it first, or choose another name")
+
     def put(self, remote: Remote) -> None:
-        """Remember a remote, durably. Raises RemoteUrlRefused for a name that can't be one."""
-        if _NAME.fullmatch(remote.name) is None:
-            raise RemoteUrlRefused(remote.url, "a remote's name has up to 32 letters, digits, `_` and `-`")
+        """Remember a remote, durably."""
         for each in ((), ("members",)):
             self._make(self.folder(remote.name, *each))
         fields = {"url": remote.url, "lane": remote.lane, "label": remote.label, "push": remote.push}

@@ -1,5 +1,6 @@
 """What a person sees of sharing: a compacted store, a clone that goes on, a purge, and a library that is missing."""
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -66,7 +67,11 @@ def test_clone_makes_the_folders_above_and_leaves_nothing_where_it_is_refused(
     (tmp_path / "full").mkdir()
     (tmp_path / "full/file").touch()
     before = sorted(tmp_path.rglob("*"))
-    for name, why in (("full", "Already exists"), ("full/.cas/x/y", "Path is reserved"), ("full/file/x", "")):
+    for name, why in (
+        ("full", "full/file). Clone into a new folder."),
+        ("full/.cas/x/y", "Path is reserved"),
+        ("full/file/x", ""),
+    ):
         ran = cas("clone", url, name, folder=tmp_path)
         assert ran.status == 1
         assert why in ran.said
@@ -97,6 +102,46 @@ def test_key_in_a_url_is_refused_and_not_written_down(runner: CommandRunner) -> 
     assert "environment" in refused.said
     assert "SECRET" not in refused.said
     assert not list(runner.folder.glob(".cas/remotes/*"))
+
+
+@pytest.mark.parametrize("words", [(), ("--dry-run",)])
+def test_clone_from_a_folder_without_a_store_says_so_and_makes_nothing(tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "empty").mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    for name, why in (("missing", "there is no such folder. Check its path"), ("empty", "no store has been pushed")):
+        ran = cas("clone", (tmp_path / name).as_uri(), "clone", *words, folder=tmp_path)
+        assert (ran.status, why in ran.said) == (1, True), ran.said
+        assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_only_a_new_remote_and_a_repeated_push_make_the_folder_of_a_bucket(
+    runner: CommandRunner, tmp_path: Path
+) -> None:
+    bucket = tmp_path / "bucket"
+    runner.write("a", b"one\n")
+    runner.done("remote", "add", "backup", bucket.as_uri())
+    runner.done("push")
+    shutil.rmtree(bucket)  # as while its disk is not mounted
+    for words in (("push",), ("pull",), ("remote", "gc", "backup")):
+        assert "there is no such folder" in runner.cas(*words).said
+        assert not bucket.exists()
+    runner.done("push", "--again")
+    assert "Would fetch" in cas("clone", bucket.as_uri(), "clone", "--dry-run", folder=tmp_path).text
+
+
+def test_a_refused_remote_names_the_cause_and_makes_no_folder(runner: CommandRunner, tmp_path: Path) -> None:
+    bucket, other = tmp_path / "bucket", tmp_path / "other"
+    runner.done("remote", "add", "backup", bucket.as_uri())
+    for name, url, said in (
+        ("backup", other.as_uri(), "'backup' can't be the name of a new remote: there is one already."),
+        ("b d", other.as_uri(), "'b d' can't be the name of a new remote: it takes a letter"),
+        ("new", (runner.folder / "inside").as_uri(), "it is inside this workspace"),
+        ("new", str(other), f"a folder is named by a URL: {other.as_uri()}."),
+    ):
+        assert said in runner.cas("remote", "add", name, url).said
+        assert not other.exists()
+        assert not (runner.folder / "inside").exists()
+    assert "The remotes are: backup." in runner.cas("push", "elsewhere").said
 
 
 def test_bucket_inside_the_workspace_is_refused(runner: CommandRunner) -> None:

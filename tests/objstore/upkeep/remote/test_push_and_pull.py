@@ -505,7 +505,7 @@ def test_bucket_that_lists_only_what_was_there_before_is_refused() -> None:
 
 
 def test_folder_keeps_the_condition(tmp_path: Path) -> None:
-    bucket = open_bucket(f"file://{tmp_path}/bucket")
+    bucket = open_bucket(f"file://{tmp_path}/bucket", makes_folder=True)
     assert probe(bucket).writers == 8
     assert list(bucket.listed("")) == []
 

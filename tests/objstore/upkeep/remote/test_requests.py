@@ -20,8 +20,8 @@ class Team:
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.url = f"file://{folder}/bucket"
-        self.bucket = FailingBucket(buckets.open_bucket(self.url))
-        monkeypatch.setattr(buckets, "open_bucket", lambda _: self.bucket)
+        self.bucket = FailingBucket(buckets.open_bucket(self.url, makes_folder=True))
+        monkeypatch.setattr(buckets, "open_bucket", lambda _, **_settings: self.bucket)
         self.desk, self.lap = (self._made(folder / name) for name in ("desk", "lap"))
         self.edit(1)
         self.desk.remotes.push("team")

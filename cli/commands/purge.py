@@ -207,7 +207,9 @@ def _file_lines(plan: "PurgePlan", *, dry_run: bool) -> Iterator[str]:
         will = "would be left out of scans from then on" if dry_run else "is left out of scans from now on"
         yield f"{patterns} {will} (`{program} config get record.exclude`)."
     if plan.shared:
-        yield f"Other files had the same bytes and lose those states: {_listed(plan.shared)}."
+        lose = "would lose" if dry_run else "lose"
+        why = "because they had the same bytes, or the same decision rewrote them"
+        yield f"Other files {lose} past states too, {why}: {_listed(plan.shared)}."
     if plan.kept:
         yield f"Other files have some of the bytes, which stay in the store: {_listed(plan.kept)}."
     if plan.files:

@@ -80,7 +80,7 @@ class PurgePlan:
     pins: tuple[int, ...]
     paths: tuple[str, ...]  # files at the target's paths whose present bytes go too
     excluded: tuple[str, ...]  # patterns that the settings exclude from now on
-    shared: tuple[str, ...]  # other files that had the same bytes once, and lose these states
+    shared: tuple[str, ...]  # other files that lose past states: they had the same bytes, or one decision rewrote both
     kept: tuple[str, ...]  # other files that contain some of the bytes, which are therefore kept
     files: tuple[str, ...]  # other files that contain one of the blobs now: while there are any, nothing is purged
     changed_outside: tuple[str, ...]  # that had one when last recorded and have changed since: as above

@@ -183,7 +183,7 @@ def test_other_files_with_the_same_bytes_are_named_and_prevent_it(leaky: Command
     put(leaky.folder, {"past": "clean\n"})
     leaky.done("record")
     planned = leaky.done("purge", "conf/app", "-n")
-    assert "Other files had the same bytes and lose those states: past." in planned.text
+    assert "because they had the same bytes, or the same decision rewrote them: past." in planned.text
     assert "Other files contain the bytes now, so nothing can be purged: copy." in planned.text
     ran = leaky.cas("purge", "conf/app", "--yes")
     assert (ran.status, "copy still contains these bytes" in ran.said) == (1, True)
@@ -194,6 +194,18 @@ def test_other_files_with_the_same_bytes_are_named_and_prevent_it(leaky: Command
     leaky.done("purge", "conf/app", "copy", "--yes")
     check_gone(leaky)
     assert leaky.done("config", "get", "record.exclude").text == "/conf/app /copy\n"
+
+
+def test_other_files_that_the_same_decision_rewrote_are_named_with_the_reason(runner: CommandRunner) -> None:
+    put(runner.folder, {"a": "1\n", "b": "4\n"})
+    runner.done("record")
+    put(runner.folder, {"a": "2\n", "b": "3\n"})
+    runner.done("record", "--agent", "joe")
+    runner.done("reject", "1", "2")
+    rows = runner.done("purge", "a", "-n").text.splitlines()
+    assert "Edits 1-2 can be neither shown nor decided." in rows
+    (row,) = [row for row in rows if row.startswith("Other files")]
+    assert row.endswith("or the same decision rewrote them: b.")
 
 
 def test_a_file_that_left_the_folder_keeps_its_history(runner: CommandRunner) -> None:

@@ -16,12 +16,14 @@ from typing import Final
 
 from objstore.disk.git.command import run_git
 from objstore.disk.git.contents import (
+    AddedText,
     TreeEntry,
     entries_at,
+    is_any_of,
     is_content_of,
-    lines_added,
     merge_base,
     staged_at,
+    text_added,
     texts_of,
 )
 from objstore.disk.git.repository import Repository, find_repository
@@ -82,7 +84,7 @@ class AgentsLines:
     def __init__(self, journal: Journal) -> None:
         """Ask nothing of git yet."""
         self._journal: Final = journal
-        self._added: dict[str, Mapping[bytes, AbstractSet[bytes]]] = {}  # by work tree
+        self._added: dict[str, AddedText] = {}  # by work tree
 
     @cached_property
     def _commits(self) -> dict[str, str]:
@@ -98,20 +100,35 @@ class AgentsLines:
 
         Those that they committed to a file that is gone count too: git follows a file that was renamed.
         """
-        if not self._commits:
+        repository, inside = self._place(path)
+        if repository is None:
             return frozenset()
-        folder = os.path.dirname(os.path.join(os.path.realpath(self._journal.tree.root), os.fsdecode(path)))
-        repository = find_repository(folder)
-        inside = None if repository is None else path_in_repository(self._journal, repository, path)
-        if repository is None or inside is None:
-            return frozenset()
-        if repository.work_tree not in self._added:
-            newest = list(self._commits)[-_MOST_AGENTS_COMMITS:]
-            self._added[repository.work_tree] = lines_added(repository, newest)
-        added = self._added[repository.work_tree]
+        added = self._added_in(repository).lines
         top = os.fsencode(repository.work_tree)
         gone = (lines for other, lines in added.items() if not os.path.lexists(os.path.join(top, other)))
         return frozenset(added.get(inside, frozenset())).union(*gone)
+
+    def have_committed(self, path: bytes, text: bytes) -> bool:
+        """Return whether agents committed exactly this text, at any path of the repository that has this one."""
+        repository, _ = self._place(path)
+        return repository is not None and is_any_of(self._added_in(repository).blobs, text)
+
+    # ---- inside
+
+    def _place(self, path: bytes) -> tuple[Repository | None, bytes]:
+        """Return the repository with a path of the workspace, and the path in it; None: no agent committed there."""
+        if not self._commits:
+            return None, b""
+        folder = os.path.dirname(os.path.join(os.path.realpath(self._journal.tree.root), os.fsdecode(path)))
+        repository = find_repository(folder)
+        inside = None if repository is None else path_in_repository(self._journal, repository, path)
+        return (None, b"") if inside is None else (repository, inside)
+
+    def _added_in(self, repository: Repository) -> AddedText:
+        if repository.work_tree not in self._added:
+            newest = list(self._commits)[-_MOST_AGENTS_COMMITS:]
+            self._added[repository.work_tree] = text_added(repository, newest)
+        return self._added[repository.work_tree]
 
 
 def path_in_repository(journal: Journal, repository: Repository, path: bytes) -> bytes | None:

@@ -31,7 +31,7 @@ from objstore.model.basic_types import (
 from objstore.model.records import RETURNED, Decision, WrittenFile
 from objstore.model.results import Attributor, CallInfo, Difference, owner_at
 from objstore.review.calls.attribution import CANDIDATES
-from objstore.review.calls.edit_recorder import Change, Recorder, Version, external_change
+from objstore.review.calls.edit_recorder import Change, Recorder, Version, external_change, is_unknown
 from objstore.review.calls.formatting import as_formatting
 from objstore.review.calls.returned_files import was_untouched_since
 from objstore.storage.store.write_batch import Batch, now
@@ -293,10 +293,13 @@ class ReviewedLines:
         """Return the lines, without endings, and the sessions that may have written them, as a note has them.
 
         Lines of another file come into one that is mostly a copy of it: of a renamed file to which git applies a
-        change, for example. Those of the file itself, which was deleted, may come back whatever else is in it now.
+        change, for example. If no look has read the text, and an agent committed it to any path, all of it comes. Lines
+        of the file itself, which was deleted, may come back whatever else is in it now.
         """
         wanted, sessions = self.agents.of(here.path), self.agents.sessions
         given = set(bare_lines(shown_lines(text)))
+        if here.now is not None and is_unknown(self._journal.store, here.now.blob):
+            wanted = wanted | given if self.agents.have_committed(here.path, text) else wanted
         deleted = here.document if here.known is None else None
         others = self._new if here.known is None or self._is_git else self._gone
         for document in [*([] if deleted is None else [deleted]), *(each for each in others if each != here.document)]:

@@ -6,7 +6,7 @@ conversion does not count as git's; then its change is treated like any other.
 """
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set as AbstractSet
 from typing import Final
 
 from objstore.disk.git.command import run_git
@@ -16,19 +16,21 @@ from objstore.text.lines import split_lines, without_ending
 from objstore.values.fastclass import value
 
 __all__ = [
+    "AddedText",
     "CommittedChanges",
     "TreeEntry",
     "changes_of",
     "committed_blobs",
     "entries_at",
+    "is_any_of",
     "is_content_of",
     "is_pointer_to",
     "left_out_at",
-    "lines_added",
     "merge_base",
     "merged_text",
     "new_commits",
     "staged_at",
+    "text_added",
     "texts_of",
 ]
 
@@ -47,6 +49,14 @@ _MAX_NEW: Final = 500
 _MAX_BLOB: Final = 1 << 26
 _RAW_FIELDS: Final = 5
 """Modes, names of blobs and status in a line of `git diff-tree --raw`."""
+
+
+@value
+class AddedText:
+    """What some commits added."""
+
+    lines: Mapping[bytes, AbstractSet[bytes]]  # by path, without endings, and without those that the file had before
+    blobs: AbstractSet[str]  # the names of what they made of files
 
 
 @value
@@ -165,8 +175,8 @@ def committed_blobs(repository: Repository, commit: str) -> dict[bytes, str]:
     return {path: new for path, _, new in changed if new.strip("0")}
 
 
-def lines_added(repository: Repository, commits: Iterable[str]) -> dict[bytes, set[bytes]]:
-    """Return the lines that commits added to each path, without endings, and without those that the file had before."""
+def text_added(repository: Repository, commits: Iterable[str]) -> AddedText:
+    """Return the text that commits added."""
     states = list(_changed_blobs(_raw_changes(repository, commits) or b""))
     texts = texts_of(repository, [name for _, *names in states for name in names]) or {}
     added: dict[bytes, set[bytes]] = {}
@@ -174,7 +184,7 @@ def lines_added(repository: Repository, commits: Iterable[str]) -> dict[bytes, s
         gained, before = (split_lines(shown_lines(texts.get(name, b""))) for name in (new, old))
         lines = set(map(without_ending, gained)).difference(map(without_ending, before))
         added.setdefault(path, set()).update(lines)
-    return added
+    return AddedText(lines=added, blobs=frozenset(new for _, _, new in states if new.strip("0")))
 
 
 def new_commits(repository: Repository, known: str) -> list[tuple[str, int, str]]:
@@ -205,6 +215,12 @@ def is_content_of(entry: TreeEntry, content: bytes, *, is_link: bool = False) ->
     if is_link:
         return _object_id(content, entry.id) == entry.id
     return any(_object_id(stored, entry.id) == entry.id for stored in _stored_forms(content))
+
+
+def is_any_of(blobs: AbstractSet[str], content: bytes) -> bool:
+    """Return whether git may have written `content` for one of some blobs."""
+    like = next(iter(blobs), "")
+    return bool(like) and any(_object_id(stored, like) in blobs for stored in _stored_forms(content))
 
 
 def texts_of(repository: Repository, ids: Iterable[str]) -> Mapping[str, bytes] | None:

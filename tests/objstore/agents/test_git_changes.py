@@ -678,6 +678,23 @@ def test_a_commit_is_the_agents_whatever_date_it_has(project: GitProject, branch
     assert not project.git_edits()
 
 
+@pytest.mark.parametrize("name", ["sub/0.txt", "copy.txt", "2.txt"])
+def test_what_an_agent_committed_unseen_awaits_review_under_any_name(project: GitProject, name: str) -> None:
+    project.agent_runs(
+        ("checkout", "-q", "-b", "agents"),
+        ("-c", "alias.put=!sed -i s/four/agents/ 0.txt && git commit -q -am work", "put"),
+        ("checkout", "-q", "main"),
+    )
+    if name == "sub/0.txt":
+        project.git("read-tree", "--prefix=sub/", "-u", "agents")
+    else:
+        project.write(name, project.git("show", "agents:0.txt"))
+    project.look()
+    (view,) = project.workspace.history.edits(EditFilter(status=Status.PENDING))
+    assert (view.edit.path, view.edit.origin) == (name.encode(), Origin.UNATTRIBUTED)
+    assert writer_of(project, name, b"agents") == (Origin.UNATTRIBUTED, "pending")
+
+
 @pytest.mark.parametrize("how", ["merges", "commits"])
 def test_a_file_under_review_that_git_renames_keeps_its_pending_edits(project: GitProject, how: str) -> None:
     Configuration(str(project.folder)).set("git.commit", "keep")

@@ -11,7 +11,7 @@ from cli.app.invocation import Invocation, command, json_option, recorded_text, 
 from cli.app.member_names import NumberName
 from cli.screen.terminal import Screen, can_ask, shown_name, visible, write, write_json
 from cli.search.candidates import named, takes_turns
-from cli.selection.selectors import edits_named, is_edit_or_hunk, is_on_disk, path_named, was_recorded
+from cli.selection.selectors import edits_named, is_edit_or_hunk, is_on_disk, path_named, units_named, was_recorded
 from cli.selection.turn_selection import TurnSelection
 from objstore import MAX_INT, CasError, FileChanged, NoSuchName, Unit
 
@@ -150,8 +150,9 @@ def _added(workspace: "Workspace", target: str, text: str, who: str) -> "Comment
     lines = _LINES.fullmatch(target)
     is_file = is_on_disk(workspace, target) or was_recorded(workspace, target)
     if is_edit_or_hunk(target) or not (is_file or lines):
-        view, units = workspace.history.find_units(target)
-        units = tuple(unit for unit in units if unit.hunk in view.telling)
+        found = units_named(workspace, [target])
+        view = workspace.history.edit(found[0].seq)
+        units = tuple(unit for unit in found if unit.hunk in view.telling)
         return workspace.comments.add_to_units(units, text or _typed(target), who=who)
     spelling, span = target, (0, 0)
     if lines is not None and not is_file:

@@ -136,7 +136,7 @@ def _other_kind(workspace: Workspace, error: NoSuchName, program: str) -> str:
         return f"It is a folder: `{program} ls {name}` lists the files in it."
     with suppress(NoSuchName, AmbiguousName):
         conversation = typed(workspace.history.find_conversation(error.spelling))
-        lists, them = ("", "names") if kind == "edit" else (f"{program} log ", "lists")
+        lists, them = ("", "names") if kind in {"edit", "edit or file"} else (f"{program} log ", "lists")
         return f"It is a conversation: `{lists}--conversation {conversation}` {them} its edits."
     with suppress(NoSuchName, AmbiguousName):
         view, _ = workspace.history.find_units(error.spelling)

@@ -47,6 +47,7 @@ __all__ = [
     "say_what_goes_along",
     "state_named",
     "state_parts",
+    "units_named",
     "was_recorded",
 ]
 
@@ -151,6 +152,25 @@ def edits_in_range(workspace: "Workspace", spelling: str) -> list["EditView"]:
 def is_edit_or_hunk(spelling: str) -> bool:
     """Return whether a name has the form of an edit's or a hunk's number: it names no file; `./12` does."""
     return re.fullmatch(NUMBERED, spelling) is not None
+
+
+def units_named(workspace: "Workspace", names: "Sequence[str]") -> tuple[Unit, ...]:
+    """Return the units that edits and hunks name, where a name could also have been that of a file.
+
+    Raises NoSuchName, which says so of a name without the form of an edit's or of a range, and AmbiguousName.
+    """
+    if all(map(is_edit_or_hunk, names)):
+        return workspace.history.named_units(*names)
+    return tuple(unit for name in names for unit in _units_of(workspace, name))
+
+
+def _units_of(workspace: "Workspace", name: str) -> tuple[Unit, ...]:
+    try:
+        return workspace.history.named_units(name)
+    except NoSuchName:
+        if is_edit_or_hunk(name) or range_named(name) is not None:
+            raise
+        raise NoSuchName(name, "edit or file") from None
 
 
 def edits_named(workspace: "Workspace", spelling: str) -> list[tuple["EditView", tuple[Unit, ...]]]:

@@ -15,6 +15,7 @@ from cli.selection.selectors import (
     place_named,
     range_named,
     say_what_goes_along,
+    units_named,
 )
 from cli.selection.turn_selection import ANY_TURN, TurnSelection
 from objstore import Action, NamedPlace, NothingSelected, Selecting, Selection, Status, few, value
@@ -112,7 +113,7 @@ def _named(workspace: "Workspace", selection: UnitSelection) -> Selection:
                 continue
         numbers.append(name)
     return Selection(
-        units=workspace.history.named_units(*numbers),
+        units=units_named(workspace, numbers),
         ranges=tuple(ranges),
         lines=tuple(lines),
         paths=tuple(paths),

@@ -60,6 +60,25 @@ def test_log_takes_the_arguments_of_other_logs(runner_with_edits: CommandRunner,
     assert seqs(runner_with_edits.done("log", *words.split()).text) == found
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "accept src/b.tx",
+        "reject src/b.tx",
+        "reject 1 src/b.tx:3",
+        "reopen src/b.tx",
+        "comment -m x src/b.tx",
+        "try --reject src/b.tx true",
+    ],
+)
+def test_a_mistyped_path_where_edits_are_named_too_is_answered_with_similar_paths(
+    runner_with_edits: CommandRunner, words: str
+) -> None:
+    said, meant = runner_with_edits.cas(*words.split()).said.splitlines()
+    assert said.startswith("cas: No edit or file is named 'src/b.tx")
+    assert meant.startswith("Did you mean src/b.txt")
+
+
 def test_log_paths_are_relative_to_the_current_folder(runner_with_edits: CommandRunner) -> None:
     assert seqs(cas("log", "b.txt", folder=runner_with_edits.folder / "src").text) == [4, 2]
     assert seqs(cas("log", ".", folder=runner_with_edits.folder / "src").text) == [4, 2]

@@ -196,10 +196,10 @@ def _typed(target: str) -> str:
     """Return the text that a person types in an editor. Raises click.ClickException if there is none."""
     if not can_ask():
         raise click.UsageError("An editor needs a terminal. Without one, give the text with -m TEXT.")
-    try:
+    from cli.screen.editor import naming_editor
+
+    with naming_editor():
         typed = click.edit(f"\n\n{_BELOW}{target}\n", extension=".md", require_save=False) or ""
-    except ValueError as error:
-        raise click.ClickException(f"VISUAL or EDITOR is no valid command: {error}") from error
     text = typed.partition(_BELOW)[0].strip()
     if not text:
         raise click.ClickException("Nothing was written, so no comment was recorded.")

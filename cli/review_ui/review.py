@@ -22,7 +22,7 @@ from cli.review_ui.change_view import ChangeView
 from cli.review_ui.dialogue import ReviewDialogue, failure
 from cli.review_ui.keys import ASKED, KEYS, TERMINAL_KEYS
 from cli.screen.keyboard import END, Keyboard
-from cli.screen.terminal import Screen, flush, shown_name, write
+from cli.screen.terminal import Screen, flush, shown_name, width_of_terminal, write
 from objstore import (
     Action,
     CasError,
@@ -51,6 +51,12 @@ UNITS_ASKED: Final = 3
 
 PROMPT_USED: Final = 30
 """Columns that the question about a turn leaves free next to its prompt."""
+
+_MEANING_AT: Final = 9
+"""Column at which the meanings of the keys begin."""
+
+_NARROWEST: Final = 20
+"""Columns that a meaning has at least."""
 
 _DECIDING_KEYS: Final = frozenset("axXs")
 """Keys that decide on what is on the screen."""
@@ -291,10 +297,16 @@ class Review(ReviewDialogue):
         }
 
     def _helped(self, _: Stop) -> Same:
+        from textwrap import wrap
+
+        columns = max(width_of_terminal() - _MEANING_AT, _NARROWEST)
         for key, meaning in {**KEYS, **TERMINAL_KEYS}.items():
             if key in self.left_out:
                 continue
-            self._say(f"  {'Space' if key == ' ' else key:5}  {meaning}")
+            first, *rest = wrap(meaning, columns)
+            self._say(f"  {'Space' if key == ' ' else key:5}  {first}")
+            for each in rest:
+                self._say(" " * _MEANING_AT + each)
         return Same.STAY
 
     def _decided_elsewhere(self, shown: Stop) -> str:

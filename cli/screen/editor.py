@@ -14,7 +14,22 @@ from cli.screen.terminal import shown_name
 if TYPE_CHECKING:
     from objstore import Content
 
-__all__ = ["edited"]
+__all__ = ["edited", "naming_editor"]
+
+
+@contextmanager
+def naming_editor() -> Iterator[None]:
+    """Say of a failure of the editor what failed, and what to do. Raises click.ClickException."""
+    try:
+        yield
+    except ValueError as error:
+        raise click.ClickException(f"VISUAL or EDITOR is no valid command: {error}") from error
+    except click.ClickException as error:
+        name, cause = error.message.partition(": Editing failed")[0], error.__cause__
+        said = f"The editor {name} ended with an error"
+        if isinstance(cause, OSError):
+            said = f"The editor {name} could not be started ({cause.strerror}): set VISUAL or EDITOR to another one"
+        raise click.ClickException(said) from error
 
 
 @contextmanager
@@ -27,10 +42,8 @@ def edited(file: "Content") -> Iterator[bytes]:
     copy = folder / PurePath(file.path).name
     try:
         copy.write_bytes(file.bytes)
-        try:
+        with naming_editor():
             click.edit(filename=str(copy))
-        except ValueError as error:
-            raise click.ClickException(f"VISUAL or EDITOR is no valid command: {error}") from error
         yield copy.read_bytes()
     except BaseException:
         # An editor that was killed may have left the typed text in a file of its own next to the copy.

@@ -793,7 +793,7 @@ def test_search_back_and_view_keys(review: Review) -> None:
 
 @pytest.mark.usefixtures("history")
 def test_help_lists_every_key_and_escape_prints_nothing(review: Review) -> None:
-    with review() as terminal:
+    with review(COLUMNS="120") as terminal:
         terminal.wait_for(prompt("2:1", "3:1"))
         shown = press(terminal, "?", prompt("2:1", "3:1"))
         keys = {**KEYS, **TERMINAL_KEYS}
@@ -803,6 +803,18 @@ def test_help_lists_every_key_and_escape_prints_nothing(review: Review) -> None:
         )
         assert set(ASKED.split(",")) < set(keys)
         assert "x1b" not in press(terminal, "\x1b", "Press \\? for")
+
+
+@pytest.mark.usefixtures("history")
+@pytest.mark.parametrize("columns", [40, 80])
+def test_help_is_wrapped_between_words_on_a_narrow_terminal(review: Review, columns: int) -> None:
+    with review(COLUMNS=str(columns)) as terminal:
+        terminal.wait_for(prompt("2:1", "3:1"))
+        shown = press(terminal, "?", prompt("2:1", "3:1"))
+        rows = [row for row in shown.splitlines() if row.startswith("  ")]
+        assert [row for row in rows if len(row) > columns] == []
+        said = " ".join(" ".join(rows).split())
+        assert all(meaning in said for meaning in {**KEYS, **TERMINAL_KEYS}.values())
 
 
 @pytest.mark.usefixtures("history")

@@ -607,7 +607,7 @@ def test_a_failed_editor_changes_nothing_and_the_review_continues(
     editor.chmod(0o755)
     with review("1", EDITOR=str(editor), VISUAL=str(editor), TMPDIR=str(tmp_path)) as terminal:
         terminal.wait_for(prompt_for("1:0"))
-        assert "Editing failed. Nothing was changed." in press(terminal, "E", prompt_for("1:0"))
+        assert "ended with an error. Nothing was changed." in press(terminal, "E", prompt_for("1:0"))
         terminal.type("q")
         assert terminal.wait_for_exit() == 0
     assert history.bytes("a").startswith(b"one\n2\n")

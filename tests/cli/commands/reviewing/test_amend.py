@@ -116,6 +116,24 @@ def test_an_editor_that_fails_without_a_change_leaves_no_copy(runner_with_edit: 
     assert not list(tmp_path.glob("cas-amend-*"))
 
 
+@pytest.mark.parametrize("words", [("amend", "2"), ("comment", "a")])
+@pytest.mark.parametrize(
+    ("program", "did"),
+    [
+        (
+            "nowhere-to-be-found",
+            "could not be started (No such file or directory): set VISUAL or EDITOR to another one",
+        ),
+        ("false", "ended with an error"),
+    ],
+)
+def test_a_failure_names_the_editor_and_what_to_do(
+    runner_with_edit: CommandRunner, words: tuple[str, ...], program: str, did: str
+) -> None:
+    status, shown = runner_with_edit.typed(*words, EDITOR=program, VISUAL="")
+    assert (status, shown) == (1, f"cas: The editor {program} {did}\n")
+
+
 def test_an_editor_with_an_open_quote_is_refused(runner_with_edit: CommandRunner) -> None:
     status, shown = runner_with_edit.typed("amend", "2", EDITOR="vi '", VISUAL="")
     assert status == 1

@@ -144,7 +144,8 @@ class FileStatuses:
         if here.now is None or here.known == here.now:
             return here.known
         text = batch.text(here.now.blob)
-        wanted, sessions = lines.that_may_come(here, text)
+        before = b"" if here.known is None else batch.text(here.known.blob)
+        wanted, sessions = lines.that_may_come(here, before, text)
         if not wanted:
             return here.known
         from objstore.weave.returning import is_telling, partial_text
@@ -268,9 +269,7 @@ class _ReviewedText:
     def count_in(self, text: bytes) -> int:
         """Return how many lines under review a text has; 0 if most of its lines are of no such file."""
         given = {line for line in bare_lines(shown_lines(text)) if line.strip()}
-        if 2 * len(given & self.lines) < len(given):
-            return 0
-        return len(given & self.owners.keys())
+        return len(given & self.owners.keys()) if _are_half_of(given, self.lines) else 0
 
     def edits_in(self, text: bytes) -> tuple[Seq, ...]:
         """Return the edits under review whose lines a text has."""
@@ -289,19 +288,21 @@ class ReviewedLines:
         self._possible: dict[DocumentId, AbstractSet[bytes]] = {}
         self._last: tuple[DocumentId, Document | None] | None = None  # large, so only one
 
-    def that_may_come(self, here: Difference, text: bytes) -> tuple[AbstractSet[bytes], str]:
+    def that_may_come(self, here: Difference, before: bytes, text: bytes) -> tuple[AbstractSet[bytes], str]:
         """Return the lines, without endings, and the sessions that may have written them, as a note has them.
 
         Lines of another file come into one that is mostly a copy of it: of a renamed file to which git applies a
-        change, for example. If no look has read the text, and an agent committed it to any path, all of it comes. Lines
-        of the file itself, which was deleted, may come back whatever else is in it now.
+        change, for example, or one that another was moved over. If no look has read the text, and an agent committed it
+        to any path, all of it comes. Lines of the file itself, which was deleted, may come back whatever else is in it
+        now. `before`: what the file held before.
         """
         wanted, sessions = self.agents.of(here.path), self.agents.sessions
         given = set(bare_lines(shown_lines(text)))
         if here.now is not None and is_unknown(self._journal.store, here.now.blob):
             wanted = wanted | given if self.agents.have_committed(here.path, text) else wanted
         deleted = here.document if here.known is None else None
-        others = self._new if here.known is None or self._is_git else self._gone
+        is_replaced = here.known is None or not _are_half_of(given, {*bare_lines(shown_lines(before))})
+        others = self._new if is_replaced or self._is_git else self._gone
         for document in [*([] if deleted is None else [deleted]), *(each for each in others if each != here.document)]:
             if given.isdisjoint(self._may_have(document)):
                 continue
@@ -492,12 +493,13 @@ class _Comparison:
         """Return whether a file is new or has lines that are under review there. Raises what reading raises."""
         if here.now is None or here.is_lost:
             return False
+        before = b""
         if here.known is not None:
-            self._batch.text(here.known.blob)
+            before = self._batch.text(here.known.blob)
         text = self._batch.text(here.now.blob)
         reviewed = None if here.document is None else self._lines.of_document(here.document)
         has_own = reviewed is not None and bool(reviewed.edits_in(text))
-        return here.document is None or has_own or bool(self._lines.that_may_come(here, text)[0])
+        return here.document is None or has_own or bool(self._lines.that_may_come(here, before, text)[0])
 
     def renamed(self, found: Sequence[Difference]) -> dict[bytes, Difference]:
         """Return the new file in which the lines under review of a file that is gone are, by the path of that."""
@@ -572,6 +574,12 @@ class _Comparison:
 
     def _text(self, here: Difference) -> bytes:
         return b"" if here.now is None else self._batch.text(here.now.blob)
+
+
+def _are_half_of(given: AbstractSet[bytes], lines: AbstractSet[bytes]) -> bool:
+    """Return whether at least half of some lines are among others. Blank ones don't count."""
+    told = {line for line in given if line.strip()}
+    return 2 * len(told & lines) >= len(told)
 
 
 def bare_lines(text: bytes) -> list[bytes]:

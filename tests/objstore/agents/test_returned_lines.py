@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
-from subprocess import CalledProcessError
+from subprocess import CalledProcessError, run
 from tempfile import TemporaryDirectory
 from typing import Final
 
@@ -535,6 +535,29 @@ def test_lines_of_a_file_that_is_gone_await_review_in_a_copy_of_it(project: GitP
     assert [view.status for view in newest[1:]] == [Status.ACCEPTED] * (brings == "the person")
     project.reject(newest[0].seq)
     assert project.text("copy.txt").startswith(FIRST + "my line\n")
+    assert project.has_no_faults()
+
+
+@pytest.mark.parametrize("command", ["mv 0.txt x.txt", "cp 0.txt x.txt", "mv x.txt t; mv 0.txt x.txt; mv t 0.txt"])
+@pytest.mark.parametrize("typed", ["", "my own line\n"])
+def test_lines_under_review_that_a_person_puts_over_another_file_await_review_there(
+    project: GitProject, command: str, typed: str
+) -> None:
+    project.write("x.txt", "".join(f"line {number}\n" for number in range(9)))
+    project.look()
+    project.agent_writes("0.txt", AGENTS)
+    run(["/bin/sh", "-c", command], cwd=project.folder, check=True)
+    project.write("x.txt", AGENTS + typed)
+    project.look()
+    views = project.workspace.history.edits(EditFilter(status=Status.PENDING))
+    (view,) = [view for view in views if view.edit.path == b"x.txt"]
+    assert (view.edit.origin, view.edit.added) == (Origin.UNATTRIBUTED, AGENTS.count("agent"))
+    assert view.edit.notes["candidates"] == "c"
+    project.reject(view.seq)
+    assert [line for line in AGENTS.splitlines() if line not in project.text("x.txt").splitlines()] == [
+        line for line in AGENTS.splitlines() if "agent" in line
+    ]
+    assert project.text("x.txt").endswith(typed)
     assert project.has_no_faults()
 
 

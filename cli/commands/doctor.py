@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from cli.app.invocation import Invocation, command, json_option
-from cli.screen.terminal import Screen, shown_name, write, write_json
+from cli.screen.terminal import Screen, visible, write, write_json
 
 if TYPE_CHECKING:
     from cli.setup.doctor import Finding
@@ -94,5 +94,5 @@ def _listed(cautions: "Sequence[Caution]") -> str:
 def _diagnosis(found: "list[Finding]", screen: Screen) -> Iterator[bytes]:
     for one in found:
         yield screen.line(
-            f"{'ok  ' if one.ok else 'BAD '} {one.check}" + (f": {shown_name(one.said)}" if one.said else "")
+            f"{'ok  ' if one.ok else 'BAD '} {one.check}" + (f": {visible(one.said)}" if one.said else "")
         )

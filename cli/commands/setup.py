@@ -99,7 +99,8 @@ def setup(  # noqa: PLR0913 -- each is an option of the command
     """Connect agent programs: make each CLIENT call a hook before and after it changes files.
 
     Clients: claude-code, codex, gemini, cursor, vscode, opencode; from their documentation alone: cline, crush, goose,
-    qwen-code. Without a name, it finds those that you have, and offers to set them up.
+    qwen-code. Without a name, it finds those that you have, and offers to set them up; with --remove, those that are
+    set up.
 
     Only our own entries in their settings are changed; a copy of each original file is kept next to it. A project's
     settings, such as .claude/settings.json, are part of the project: git shares them, unless you pass --local. It also
@@ -114,9 +115,7 @@ def setup(  # noqa: PLR0913 -- each is an option of the command
     if server and address:
         raise click.UsageError("Pass --server or --http, not both.")
     where = _scope(invocation, *named)
-    for client in _chosen(
-        (*clients, *files), where, "Remove the setup of {}" if remove else "Set {} up", asks=not (show or dry_run)
-    ):
+    for client in (*clients, *files) or _found(where, remove=remove, asks=not (show or dry_run)):
         if show:
             steps = plan(client, where, programs_at(address), server=server or bool(address))
             write(_entries_text(steps, invocation.screen()))
@@ -138,23 +137,36 @@ def _is_wanted_alone(client: str, where: "Scope") -> bool:
     return click.confirm(f"Set {_title(client)} up for you alone, in {files[1]} (--local)?", default=True, err=True)
 
 
-def _chosen(clients: Sequence[str], where: "Scope", verb: str, *, asks: bool) -> Sequence[str]:
-    """Return the clients to set up: those named, or those that the user has and wants."""
-    if clients:
-        return clients
-    found = _installed_clients(where.home)
+def _found(where: "Scope", *, remove: bool, asks: bool) -> Sequence[str]:
+    """Return the clients that the user has and wants to set up, or whose setup is to be removed."""
+    found = _clients_set_up(where) if remove else _installed_clients(where.home)
+    verb = "Remove the setup of {}" if remove else "Set {} up"
     if not found:
-        raise click.UsageError(f"Name a client: none of {', '.join(CLIENTS)} was found.")
+        none = "is set up there" if remove else "was found"
+        raise click.UsageError(f"Name a client: none of {', '.join(CLIENTS)} {none}.")
     names = ", ".join(map(_title, found))
     if not asks:
         return found
     if not can_ask():
-        raise click.UsageError(f"Name the clients. These were found: {' '.join(found)}.")
+        were = "are set up there" if remove else "were found"
+        raise click.UsageError(f"Name the clients. These {were}: {' '.join(found)}.")
     whom = "all your projects" if where.project is None else f"{where.project}"
     click.confirm(
         f"Found {names}. {verb.format('it' if len(found) == 1 else 'them')} for {whom}?", abort=True, err=True
     )
     return found
+
+
+def _clients_set_up(where: "Scope") -> list[str]:
+    """Return the clients in whose settings there is something of ours."""
+    from cli.setup.plans import WIRED, plan
+    from cli.setup.settings_files import SetupState, setup_state
+
+    return [
+        client
+        for client in (*WIRED, *DESCRIBED)
+        if setup_state(plan(client, where, programs_at(), server=True)) is not SetupState.NOTHING
+    ]
 
 
 def _installed_clients(home: Path) -> list[str]:

@@ -269,6 +269,19 @@ def test_without_a_client_on_the_machine_the_known_ones_are_named(project: Path,
     assert re.search(r"Name a client: none of claude-code, codex, .*, qwen-code was found\.", ran.said)
 
 
+@pytest.mark.parametrize("scope", [(), ("--user",)])
+def test_a_removal_without_a_name_finds_what_is_set_up_and_not_what_is_there(
+    project: Path, home: Path, scope: tuple[str, ...]
+) -> None:
+    ran = run(project, home, "setup", "--remove", *scope, PATH=os.devnull)
+    assert (ran.status, "qwen-code is set up there." in ran.said) == (2, True)
+    (home / ".gemini").mkdir()
+    run(project, home, "setup", "cursor", "codex", *scope)
+    ran = run(project, home, "setup", "--remove", *scope, PATH=os.devnull)
+    assert (ran.status, "These are set up there: codex cursor." in ran.said) == (2, True)
+    assert run(project, home, "setup", "--remove", "--dry-run", *scope).text.count("Would change ") == 2
+
+
 def test_several_clients_are_set_up_by_one_command(project: Path, home: Path) -> None:
     assert run(project, home, "setup", "cursor", "codex").status == 0
     assert names(project) == {"a.txt", HOOKS["cursor"], HOOKS["codex"]}

@@ -24,6 +24,13 @@ def write_user_settings(home: Path, text: str) -> None:
     file.write_text(text)
 
 
+def test_doctor_shows_a_value_with_a_backslash_as_status_does(runner: CommandRunner) -> None:
+    runner.done("config", "set", "record.exclude", "a\\ b")
+    (row,) = [row.strip() for row in runner.done("status").text.splitlines() if "record.exclude" in row]
+    assert row.count("\\") == 2
+    assert row in runner.cas("doctor").text
+
+
 def test_settings_of_the_workspace_override_the_users_and_these_the_environment(
     runner: CommandRunner, home: Path
 ) -> None:

@@ -39,4 +39,7 @@ class _Store(CommandGroup):
 
 @click.group("store", cls=_Store)
 def store() -> None:
-    """Look into the store: sizes, blobs, records and segments; convert, rescue, pin and purge."""
+    """Look into the store: sizes, blobs, records and segments; convert, rescue, pin and purge.
+
+    All of these but `convert` work without `store`, too: `cas pin`, `cas purge PATH`.
+    """

@@ -113,7 +113,9 @@ class GitPositions:
                     self._repositories[work_tree] = found
         positions = {name: _placed(each, self._known.get(name)) for name, each in self._repositories.items()}
         self._now: dict[str, Position] = {
-            name: _carried(self._known.get(name), found) for name, found in positions.items() if found is not None
+            name: _carried(self._repositories[name], self._known.get(name), found)
+            for name, found in positions.items()
+            if found is not None
         }
 
     def removed(self) -> list[tuple[bytes, Movement]]:
@@ -274,10 +276,16 @@ def _is_within(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder + os.sep)
 
 
-def _carried(known: Position | None, found: Position) -> Position:
-    """Return a position that was found, with what is remembered of its index."""
-    is_same = known is not None and known.is_staged_by_agent and not found.moved_from(known)
-    return replace(found, is_staged_by_agent=True) if is_same else found
+def _carried(repository: Repository, known: Position | None, found: Position) -> Position:
+    """Return a position that was found, with what is remembered of its index, which HEAD may have left as it was."""
+    if known is None or not known.is_staged_by_agent:
+        return found
+    if found.moved_from(known):
+        from objstore.disk.git.contents import is_any_staged  # an agent waits for what each hook imports
+
+        if not is_any_staged(repository):
+            return found
+    return replace(found, is_staged_by_agent=True)
 
 
 def _fields(position: Position) -> tuple[str, str, str, str, int, int, int, bool, str, str]:

@@ -23,6 +23,7 @@ __all__ = [
     "committed_blobs",
     "entries_at",
     "is_any_of",
+    "is_any_staged",
     "is_content_of",
     "is_pointer_to",
     "left_out_at",
@@ -102,6 +103,11 @@ def entries_at(repository: Repository, commit: str, paths: Collection[bytes]) ->
 def staged_at(repository: Repository, paths: Collection[bytes]) -> dict[bytes, TreeEntry]:
     """Return what the index holds at `paths`, relative to the work tree, without files in conflict."""
     return {path: entry for path, (entry, _) in _staged(repository, paths).items()}
+
+
+def is_any_staged(repository: Repository) -> bool:
+    """Return whether the index may differ from HEAD's commit."""
+    return run_git(repository, "diff-index", "--cached", "--quiet", "HEAD", "--") is None
 
 
 def left_out_at(repository: Repository, paths: Collection[bytes]) -> dict[bytes, TreeEntry]:

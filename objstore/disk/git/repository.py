@@ -80,7 +80,7 @@ class Position:
     log_size: int  # bytes in the log of HEAD; of refs in a reftable, its entries
     index: int  # when git last wrote its index (ns): also when it restores a file, or looks at one; 0: no index
     refs: int = 0  # when a branch, a tag or the HEAD of a linked worktree last moved (ns); 0: there is none
-    is_staged_by_agent: bool = False  # whether an agent's call wrote the index since HEAD moved
+    is_staged_by_agent: bool = False  # whether an agent's call wrote what may still be in the index
     git_dir: str = ""  # where a repository that is remembered has its HEAD; "": not known
     tables: str = ""  # digest of the list of tables that its refs are in, which changes with them; "": they are files
 

@@ -615,6 +615,23 @@ def test_what_an_agent_only_staged_awaits_review_when_it_comes_into_the_file(pro
     assert (view.edit.origin, view.status) == (Origin.UNATTRIBUTED, Status.PENDING)
 
 
+@pytest.mark.parametrize("moves", [("checkout", "-q", "-b", "other"), ("commit", "-q", "-m", "other", "1.txt")])
+def test_what_an_agent_staged_stays_unread_while_head_moves(project: GitProject, moves: tuple[str, ...]) -> None:
+    call = AgentCall(conversation="c", id="1", tool="Bash", paths=None)
+    project.workspace.hooks.begin(call)
+    project.write("0.txt", AGENTS)
+    project.git("add", "0.txt")
+    project.write("0.txt", FIRST)
+    project.workspace.hooks.end(call)
+    project.write("1.txt", MINE)
+    project.git(*moves)
+    project.look()
+    project.git("checkout", "-q", "--", "0.txt")
+    project.look()
+    (view,) = project.workspace.history.edits(EditFilter(status=Status.PENDING))
+    assert (view.edit.path, view.edit.origin) == (b"0.txt", Origin.UNATTRIBUTED)
+
+
 @pytest.mark.parametrize("is_new", [False, True], ids=["a changed file", "a new file"])
 def test_what_an_agent_staged_and_a_person_commits_unseen_awaits_review_when_it_comes(
     project: GitProject, *, is_new: bool

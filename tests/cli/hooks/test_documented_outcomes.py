@@ -175,7 +175,7 @@ def test_every_row_about_changes_is_held_by_a_test() -> None:
 
 
 def test_every_row_about_deciders_that_promises_something_is_held_by_a_test() -> None:
-    table = table_after("| what an agent does | |")
+    table = table_after("| what an agent does | prevented or shown |")
     promised = [does for does, becomes in table if not becomes.startswith("neither")]
     assert [row for row in promised if sum(row.startswith(beginning) for beginning in DECIDED) != 1] == []
     assert [beginning for beginning in DECIDED if sum(does.startswith(beginning) for does, _ in table) != 1] == []

@@ -159,6 +159,11 @@ class Document:
         """Return whether its weave has no conflicts, so that it may be cached."""
         return self._weave.is_clean
 
+    @property
+    def text_bytes(self) -> int:
+        """Return how many bytes its lines have, those that are not shown included."""
+        return sum(len(run.text) for run in self._weave.runs())
+
     def state(self) -> tuple[DocumentState, WeaveState]:
         """Return the complete state of the document. Raises ValueError while there are conflicts."""
         path, paths = self._paths.state()

@@ -23,7 +23,7 @@ from objstore.model.replay_records import ReplayDecision, ReplayEdit
 from objstore.storage.transaction.journal import Journal
 from objstore.text.forms import TextForm, form_of
 from objstore.values.errors import CasError, HistoryBroken, StoreDamaged, StoreLinked, StoreNotRegular
-from objstore.values.garbage import without_collecting
+from objstore.values.garbage import count_text, without_collecting
 from objstore.weave.document import Document, DocumentState, DocumentVersion, replayed
 from objstore.weave.line_weave import Weave
 from objstore.weave.serialize import WeaveState
@@ -80,7 +80,9 @@ def load_document(journal: Journal, document: DocumentId, *, ignore_cache: bool 
     """
     # One read transaction: otherwise records that another process adds meanwhile would be in the tip only.
     with without_collecting(), journal.store.index.still():
-        return _loaded(journal, document, ignore_cache=ignore_cache)
+        loaded = _loaded(journal, document, ignore_cache=ignore_cache)
+        count_text(loaded.text_bytes)
+        return loaded
 
 
 def _loaded(journal: Journal, document: DocumentId, *, ignore_cache: bool) -> Document:
@@ -112,7 +114,9 @@ def load_past(journal: Journal, document: DocumentId, seq: Seq, *, before: bool)
         if before and not any(isinstance(record, ReplayEdit) for record in past) and isinstance(last, ReplayEdit):
             since = Document.before_edit(last, None if last.before is None else journal.store.text(last.before.blob))
         # States are checked against their hashes, because there is no recorded state to compare the last one with.
-        return replayed(past, document, journal.store.text, StateReader(journal.store, {}).after, since)
+        loaded = replayed(past, document, journal.store.text, StateReader(journal.store, {}).after, since)
+        count_text(loaded.text_bytes)
+        return loaded
 
 
 def cached_document_differs(journal: Journal, document: DocumentId) -> bool:

@@ -69,13 +69,44 @@ def new_conversation() -> str:
     return f"conv_{now() // 1000}_{os.urandom(4).hex()}"
 
 
-@variable
 class Version:
-    """A file's text and its file state."""
+    """A file's text and its file state. A stored text is read when it is needed: a call may be on thousands of files.
 
-    content: bytes  # for a large file, its placeholder
-    state: FileState
-    source: Source | None = None  # for a placeholder: where the bytes are, if the store may lack them
+    Give either `content`, which for a large file is its placeholder, or `read`, which returns the text of a stored
+    state. `source`: for a placeholder, where the bytes are, if the store may lack them.
+    """
+
+    __slots__ = ("_content", "_read", "source", "state")
+
+    def __init__(
+        self,
+        *,
+        state: FileState,
+        content: bytes | None = None,
+        read: Callable[[BlobId], bytes] | None = None,
+        source: Source | None = None,
+    ) -> None:
+        self.state: Final = state
+        self.source: Final = source
+        self._content: Final = content
+        self._read: Final = read
+
+    @property
+    def content(self) -> bytes:
+        """Return the text. Raises what reading it raises."""
+        if self._content is not None:
+            return self._content
+        if self._read is None:
+            raise TypeError("a version has a text, or what reads it")
+        return self._read(self.state.blob)
+
+    def in_memory(self) -> "Version":
+        """Return the same version, with its text in memory."""
+        return Version(state=self.state, content=self.content, source=self.source)
+
+    def as_of(self, state: FileState) -> "Version":
+        """Return a version with the same text and another state."""
+        return Version(state=state, content=self._content, read=self._read, source=self.source)
 
 
 @variable
@@ -139,7 +170,7 @@ class Recorder:
         turn = 0 if change.turn is None else self._turn(change.turn, change.turn.conversation or conversation)
         if change.formats is not None:
             turn = change.formats.turn
-        before, after = change.before, change.after
+        before, after = (None if each is None else each.in_memory() for each in (change.before, change.after))
         affixes = None
         # A placeholder without a source is of a recorded state: its blob is stored, or lost.
         if before is not None and (before.source is not None or not is_placeholder(before.content)):
@@ -410,9 +441,10 @@ def external_change(
     before: Version | None = None
     if known is not None and now is not None and now.state.blob == known.blob:
         # Only the mode differs, so the bytes are on disk even if the store has lost them.
-        before = replace(now, state=known)
+        before = now.as_of(known)
     elif known is not None:
-        before = Version(content=text(known.blob), state=known)
+        text(known.blob)  # damage is found here
+        before = Version(read=text, state=known)
     operation = Operation.CREATE if before is None else Operation.DELETE if now is None else Operation.EDIT
     return Change(
         document=document,

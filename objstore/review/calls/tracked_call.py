@@ -237,8 +237,8 @@ class Call:
         state = settable_state(state, None if file.now is None else file.now.state)
         self._modes_lost[resolved] = recorded & ~state.mode
         if file.now is None or file.now.state != state:
-            after = Version(content=self._batch.text(state.blob), state=state)
-            self._write(resolved, file, after, None, Operation.REPLACE)
+            self._batch.text(state.blob)  # damage is found here
+            self._write(resolved, file, Version(read=self._batch.text, state=state), None, Operation.REPLACE)
 
     def _write(
         self, resolved: bytes, file: _File, after: Version, hunks: Sequence[Hunk] | None, operation: Operation

@@ -10,39 +10,43 @@ from objstore.model.relpath import folders_of
 from objstore.model.results import Conflict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping
 
     from objstore.storage.index.log_index import Index
     from objstore.weave.document import Document
 
-__all__ = ["find_path_conflicts"]
+__all__ = ["find_path_conflicts", "path_of"]
+
+
+def path_of(loaded: Document) -> bytes | None:
+    """Return the path of a document under its present statuses; None: it has no file."""
+    version = loaded.version()
+    return None if version.content is None else version.path
 
 
 def find_path_conflicts(
     index: Index,
     load: Callable[[DocumentId], Document],
-    documents: Sequence[DocumentId],
+    paths: Mapping[DocumentId, bytes | None],
     decided: Collection[Unit],
 ) -> list[Conflict]:
     """Return a conflict for each document whose path is that of another file, or of a folder of one.
 
-    `load`: returns a document with the statuses after the decision. `decided`: the units of the decision. Of the two
-    documents, the one without such units is in the way.
+    `load`: returns a document with the statuses after the decision. `paths`: their paths then. `decided`: the units of
+    the decision. Of the two documents, the one without such units is in the way.
     """
     at_path: dict[bytes, DocumentId] = {}
     inside: dict[bytes, list[DocumentId]] = {}  # by folder
-    chosen = set(documents)
     found = []
-    for document in documents:
-        version = load(document).version()
-        if version.content is None:
+    for document, path in paths.items():
+        if path is None:
             continue
-        folders = folders_of(version.path)
-        in_the_way = index.documents.tips_in_the_way(version.path, folders)
-        others = [tip.document for tip in in_the_way if tip.document not in chosen]
-        others += [at_path[path] for path in (*folders, version.path) if path in at_path]
-        others += inside.get(version.path, [])
-        at_path[version.path] = document
+        folders = folders_of(path)
+        in_the_way = index.documents.tips_in_the_way(path, folders)
+        others = [tip.document for tip in in_the_way if tip.document not in paths]
+        others += [at_path[each] for each in (*folders, path) if each in at_path]
+        others += inside.get(path, [])
+        at_path[path] = document
         for folder in folders:
             inside.setdefault(folder, []).append(document)
         found += [_path_conflict(load, document, other, decided) for other in others]

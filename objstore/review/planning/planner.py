@@ -11,7 +11,6 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from objstore.history.documents.loader import load_document
 from objstore.history.edit_queries import edit as edit_numbered, may_continue
 from objstore.model.basic_types import (
     Action,
@@ -32,8 +31,9 @@ from objstore.model.results import Conflict, Conflicted, LinesKept, MarkersWritt
 from objstore.review.planning.kept_lines import LineKeeper
 from objstore.review.planning.marker_files import MarkerWriter
 from objstore.review.planning.marker_removal import without_markers
-from objstore.review.planning.path_conflicts import find_path_conflicts
+from objstore.review.planning.path_conflicts import find_path_conflicts, path_of
 from objstore.review.planning.plan import DecidedUnits, Plan
+from objstore.review.planning.planned_documents import PlannedDocuments
 from objstore.review.planning.replay_check import find_doubt, live_units
 from objstore.review.planning.ways_out import WaysOut
 from objstore.storage.index.rows import Tip
@@ -69,8 +69,7 @@ class Planner:
     journal: Journal
     batch: Batch
     before: Seq = Seq(0)  # for an undo or redo: the newest edit before the decision that it takes back; 0: none
-    _documents: dict[DocumentId, Document] = field(default_factory=dict)
-    _before: dict[DocumentId, bytes] = field(default_factory=dict)  # their statuses before the decision
+    _loaded: PlannedDocuments | None = None  # None: none yet
     _tips: dict[DocumentId, Tip] = field(default_factory=dict)  # their tips, external edits included
     _disk_stats: dict[bytes, os.stat_result] = field(default_factory=dict)
     _as_recorded: set[DocumentId] = field(default_factory=set)  # whose files were seen to be as recorded
@@ -146,11 +145,16 @@ class Planner:
         discarded = self._record_external(documents, on_external, expected)
         statuses_only = self._without_effect(self._by_document(verdicts))
         documents = [document for document in documents if document not in statuses_only]
-        before = self._statuses_before(documents)
         decided = DecidedUnits(named=self._by_document(dict(verdicts) | dict.fromkeys(discarded, Status.REJECTED)))
         marker = MarkerWriter(self.journal, self.batch, self._external)
         keeper = LineKeeper(self.journal, self.batch, self._origin)
-        for loaded in map(self._document, documents):
+        before: dict[DocumentId, bytes] = {}
+        paths: dict[DocumentId, bytes | None] = {}
+        conflicts: list[Conflict] = []
+        for document in documents:
+            self.journal.progress("documents", len(before), len(documents))
+            before[document] = self._documents.before(document)
+            loaded = self._documents.get(document)
             left = self._without_markers(loaded, decided, is_new=is_new)
             if cascade:
                 decided.added += loaded.set_with_dependents(left)
@@ -161,30 +165,42 @@ class Planner:
             else:
                 loaded.set_statuses(left)
                 decided.added += self._reject_formatting(loaded, left) if is_new else ()
+            conflicts += loaded.conflicts()
+            paths[document] = path_of(loaded)
         if not (statuses_only or any(decided.named.values())):
             self._refuse_to_leave_all(decided.unchanged)
-        conflicts = [conflict for document in documents for conflict in self._document(document).conflicts()]
-        conflicts += self._path_conflicts(documents, {unit for named in decided.named.values() for unit in named})
-        # An undo or redo leads back to an earlier text, which is not in doubt.
-        for document in documents if is_new and not conflicts else ():
-            doubt = self._doubt(document, before[document])
+        conflicts += self._path_conflicts(paths, {unit for named in decided.named.values() for unit in named})
+        changed = {unit: status for each in statuses_only.values() for unit, status in each.items()}
+        written: list[WrittenFile] = []
+        notices: list[Notice] = []
+        emptied: list[bytes] = []
+        for document in () if conflicts else documents:
+            loaded = self._documents.get(document)
+            # An undo or redo leads back to an earlier text, which is not in doubt.
+            doubt = self._doubt(loaded, before[document]) if is_new else None
             while doubt is not None and cascade:
-                decided.added += self._reject_with_dependents(self._document(document), doubt)
-                doubt = self._doubt(document, before[document])
+                decided.added += self._reject_with_dependents(loaded, doubt)
+                doubt = self._doubt(loaded, before[document])
             conflicts += [] if doubt is None else [doubt]
+            if conflicts:
+                continue
+            of_document = loaded.changed_since(before[document])
+            changed |= of_document
+            written += self._written(loaded)
+            notices += self._notices(loaded, of_document)
+            if loaded.text() is None:
+                emptied += self.journal.store.index.folders.made_for(document)
         if conflicts:
             return self._refused(conflicts, before, decided.named, is_new=is_new)
-        by_text = {document: self._document(document).changed_since(before[document]) for document in documents}
-        changed = {unit: status for each in (statuses_only | by_text).values() for unit, status in each.items()}
         unchanged = tuple(decided.unchanged.items())
         return Plan(
             verdicts=decided.restated | changed,
             cascaded=tuple(unit for unit in decided.added if unit in changed),
-            written=(*self._written(documents), *self._unchanged(statuses_only)),
+            written=(*written, *self._unchanged(statuses_only)),
             external=self._external,
             disk_stats=self._disk_stats,
-            notices=tuple(self._notices(by_text)),
-            emptied=tuple(self._emptied_folders(documents)),
+            notices=tuple(notices),
+            emptied=tuple(emptied),
             marked=marker,
             kept=keeper,
             unmarked=tuple(decided.unmarked),
@@ -227,6 +243,12 @@ class Planner:
 
     # ---- inside
 
+    @property
+    def _documents(self) -> PlannedDocuments:
+        if self._loaded is None:
+            self._loaded = PlannedDocuments(self.journal, self.batch.text)
+        return self._loaded
+
     def _documents_of(self, units: Iterable[Unit]) -> list[DocumentId]:
         seqs = {unit.seq: None for unit in units}
         self._lineages |= self.journal.store.index.edits.documents_of(seqs.keys() - self._lineages.keys())
@@ -267,7 +289,7 @@ class Planner:
         if not any(seq > min(accepted).seq for seq, _ in done):
             return False
         with suppress(HistoryBroken, *UNREADABLE):  # no text changes, so a decision is possible all the same
-            return bool(self._document(document).taken_out(accepted))
+            return bool(self._documents.get(document).taken_out(accepted))
         return False
 
     def _without_left_units(
@@ -279,15 +301,6 @@ class Planner:
             self._older |= older
             verdicts = {unit: status for unit, status in verdicts.items() if unit.seq not in older}
         return _without_left_units(loaded, verdicts, is_new=is_new)
-
-    def _statuses_before(self, documents: Sequence[DocumentId]) -> dict[DocumentId, bytes]:
-        """Load documents, which may take long, and return the statuses that they have before the decision."""
-        before: dict[DocumentId, bytes] = {}
-        for document in documents:
-            self.journal.progress("documents", len(before), len(documents))
-            self._document(document)
-            before[document] = self._before[document]
-        return before
 
     def _without_markers(self, loaded: Document, decided: DecidedUnits, *, is_new: bool) -> Mapping[Unit, Status]:
         """Remove the markers that verdicts are about from a document, and return the verdicts that are left to set.
@@ -334,19 +347,6 @@ class Planner:
             shares.setdefault(self._lineages[unit.seq], {})[unit] = status
         return shares
 
-    def _emptied_folders(self, documents: Iterable[DocumentId]) -> Iterator[bytes]:
-        """Yield the folders that edits created for those of the documents that no longer have a file."""
-        for document in documents:
-            if self._document(document).text() is None:
-                yield from self.journal.store.index.folders.made_for(document)
-
-    def _document(self, document: DocumentId) -> Document:
-        loaded = self._documents.get(document)
-        if loaded is None:
-            loaded = self._documents[document] = load_document(self.journal, document)
-            self._before[document] = loaded.statuses()
-        return loaded
-
     def _tip(self, document: DocumentId) -> Tip:
         tip = self._tips.get(document)
         if tip is None:
@@ -370,9 +370,7 @@ class Planner:
         discarded: list[Unit] = []
         for edit in self._external:
             self._lineages[edit.seq] = edit.document
-            loaded = self._document(edit.document)
-            loaded.add(edit, None if edit.after is None else self.batch.text(edit.after.blob))
-            self._before[edit.document] = loaded.statuses()  # what was found may be pending
+            loaded = self._documents.add(edit)
             self._tips[edit.document] = Tip(edit.document, edit.path, edit.after)
             if on_external is OnExternal.DISCARD:
                 discarded += loaded.units(edit.seq)
@@ -418,10 +416,10 @@ class Planner:
         found = next((each for each in self._external if each.seq == seq), None)
         return edit_numbered(self.journal, seq).edit.origin if found is None else found.origin
 
-    def _doubt(self, document: DocumentId, before: bytes) -> Conflict | None:
+    def _doubt(self, loaded: Document, before: bytes) -> Conflict | None:
         """Return why the text of a document is in doubt (None: it isn't). `before`: its earlier statuses."""
-        external = [edit for edit in self._external if edit.document == document]
-        return find_doubt(self.journal.store, self._document(document), before, external, self.batch.text)
+        external = [edit for edit in self._external if edit.document == loaded.id]
+        return find_doubt(self.journal.store, loaded, before, external, self.batch.text)
 
     @staticmethod
     def _reject_with_dependents(loaded: Document, doubt: Conflict) -> list[Unit]:
@@ -429,8 +427,8 @@ class Planner:
         units = live_units(loaded, doubt.unit.seq)
         return [*units, *loaded.set_with_dependents(dict.fromkeys(units, Status.REJECTED))]
 
-    def _path_conflicts(self, documents: Sequence[DocumentId], decided: Collection[Unit]) -> list[Conflict]:
-        return find_path_conflicts(self.journal.store.index, self._document, documents, decided)
+    def _path_conflicts(self, paths: Mapping[DocumentId, bytes | None], decided: Collection[Unit]) -> list[Conflict]:
+        return find_path_conflicts(self.journal.store.index, self._documents.get, paths, decided)
 
     def _refused(
         self,
@@ -441,13 +439,13 @@ class Planner:
         is_new: bool,
     ) -> Conflicted:
         """Return the refusal: the conflicts, with lines of the current text, and what else would have to be decided."""
-        ways_out = WaysOut(self.journal, self._document, self._lineage, before=self.before, is_new=is_new)
+        ways_out = WaysOut(self.journal, self._documents.get, self._lineage, before=self.before, is_new=is_new)
         accept_first, reject_first = ways_out.find(conflicts, before, named)
         doubted = (conflict.unit for conflict in conflicts if conflict.kind is ConflictKind.IN_DOUBT)
         reject_first += [other for unit in doubted for other in live_units(self._owner(unit), unit.seq)]
         can_keep_lines = is_new and self._can_keep_lines(before, named)
         for document, statuses in before.items():
-            self._document(document).restore_statuses(statuses)
+            self._documents.get(document).restore_statuses(statuses)
         return Conflicted(
             conflicts=tuple([self._in_current_text(conflict) for conflict in conflicts]),
             accept_first=tuple(sorted(accept_first)),
@@ -461,13 +459,16 @@ class Planner:
     ) -> bool:
         """Return whether keeping others' lines would make a refused decision possible. Leaves statuses changed."""
         keeper = LineKeeper(self.journal, self.batch, self._origin)
+        paths: dict[DocumentId, bytes | None] = {}
         for document, statuses in before.items():
-            loaded = self._document(document)
+            loaded = self._documents.get(document)
             loaded.restore_statuses(statuses)
             rest = without_markers(self.journal, loaded, named[document], before=self.before, is_new=True)
             keeper.set_statuses(loaded, rest.verdicts)
-        possible = not any(self._document(document).conflicts() for document in before)
-        return possible and bool(keeper.files) and not self._path_conflicts(list(before), ())
+            if loaded.conflicts():
+                return False
+            paths[document] = path_of(loaded)
+        return bool(keeper.files) and not self._path_conflicts(paths, ())
 
     def _in_current_text(self, conflict: Conflict) -> Conflict:
         """Return the conflict with its line in the current text, and the external edits that it names."""
@@ -480,40 +481,37 @@ class Planner:
     def _lineage(self, unit: Unit) -> DocumentId | None:
         """Return the document of a unit (None: its edit has expired)."""
         document = self._lineages.get(unit.seq) or self.journal.store.index.edits.document_of(unit.seq)
-        return document if document is not None and self._document(document).knows(unit) else None
+        return document if document is not None and self._documents.get(document).knows(unit) else None
 
     def _owner(self, unit: Unit) -> Document:
-        return next(document for document in self._documents.values() if document.knows(unit))
+        (document,) = self._documents_of([unit])
+        return self._documents.get(document)
 
-    def _notices(self, changes: Mapping[DocumentId, Iterable[Unit]]) -> Iterable[Notice]:
-        for document, changed in changes.items():
-            loaded = self._document(document)
-            # Markers are always next to the lines that they mark, so that is no notice.
-            marker_edits = {row.seq for row in self.journal.store.index.history.marked(loaded.id)}
-            decided = (unit for unit in changed if unit.seq not in marker_edits)
-            for notice in loaded.notices(decided):
-                adjacent = tuple(unit for unit in notice.adjacent if unit.seq not in marker_edits)
-                if adjacent:
-                    yield replace(notice, adjacent=adjacent)
+    def _notices(self, loaded: Document, changed: Iterable[Unit]) -> Iterable[Notice]:
+        # Markers are always next to the lines that they mark, so that is no notice.
+        marker_edits = {row.seq for row in self.journal.store.index.history.marked(loaded.id)}
+        decided = (unit for unit in changed if unit.seq not in marker_edits)
+        for notice in loaded.notices(decided):
+            adjacent = tuple(unit for unit in notice.adjacent if unit.seq not in marker_edits)
+            if adjacent:
+                yield replace(notice, adjacent=adjacent)
 
-    def _written(self, documents: Iterable[DocumentId]) -> Iterable[WrittenFile]:
-        for document in documents:
-            tip = self._tip(document)
-            version = self._document(document).version()
-            after: FileState | None = None
-            if version.content is not None:
-                if len(version.content) > MAX_BLOB:  # a weave could not load it again
-                    raise FileTooLarge(os.fsdecode(version.path), len(version.content), MAX_BLOB)
-                base = None if tip.state is None else tip.state.blob
-                state = FileState(blob=self.batch.state(version.content, base), mode=version.mode)
-                if not is_placeholder(version.content):
-                    self.journal.store.remember(state.blob, version.content)  # it is written to the file next
-                after = settable_state(state, tip.state)
-                self._modes_lost[document] = state.mode & ~after.mode
-            if after is None and tip.state is None:
-                continue
+    def _written(self, loaded: Document) -> Iterable[WrittenFile]:
+        """Yield the file of a document, unless there is none before and after the decision."""
+        tip, version = self._tip(loaded.id), loaded.version()
+        after: FileState | None = None
+        if version.content is not None:
+            if len(version.content) > MAX_BLOB:  # a weave could not load it again
+                raise FileTooLarge(os.fsdecode(version.path), len(version.content), MAX_BLOB)
+            base = None if tip.state is None else tip.state.blob
+            state = FileState(blob=self.batch.state(version.content, base), mode=version.mode)
+            if not is_placeholder(version.content):
+                self.journal.store.remember(state.blob, version.content)  # it is written to the file next
+            after = settable_state(state, tip.state)
+            self._modes_lost[loaded.id] = state.mode & ~after.mode
+        if after is not None or tip.state is not None:
             yield WrittenFile(
-                document=document,
+                document=loaded.id,
                 path_before=None if tip.state is None else tip.path,
                 before=tip.state,
                 path_after=None if after is None else version.path,

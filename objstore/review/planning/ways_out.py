@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from objstore.history.documents.marked_text import markers_removed_by
 from objstore.model.basic_types import ConflictKind, Status
 from objstore.review.planning.marker_removal import without_markers
-from objstore.review.planning.path_conflicts import find_path_conflicts
+from objstore.review.planning.path_conflicts import find_path_conflicts, path_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -112,14 +112,16 @@ class WaysOut:
         self, statuses: Mapping[DocumentId, bytes], shares: Mapping[DocumentId, Mapping[Unit, Status]]
     ) -> bool:
         """Return whether these verdicts would be possible with the documents at `statuses`."""
+        paths: dict[DocumentId, bytes | None] = {}
+        found = False
         for document, before in statuses.items():
             loaded = self._load(document)
             loaded.restore_statuses(before)
             if shares.get(document):
                 loaded.set_statuses(self._without_markers(loaded, shares[document]).verdicts)
-        found = any(self._load(name).conflicts() for name in statuses) or find_path_conflicts(
-            self._journal.store.index, self._load, list(statuses), ()
-        )
+            found = found or bool(loaded.conflicts())
+            paths[document] = path_of(loaded)
+        found = found or bool(find_path_conflicts(self._journal.store.index, self._load, paths, ()))
         for document, before in statuses.items():
             self._load(document).restore_statuses(before)
         return not found

@@ -5,31 +5,16 @@ The file has 110 MB by default, which is more than the allowed memory; `make lar
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.support.command_runner import environment
+from tests.support.peak_memory import MEASURED, measured
 
 MEGABYTES: Final = int(os.environ.get("CAS_LARGE_MB", "110"))
 MOST_MEMORY: Final = 100 << 20
 PATIENCE: Final = 60 + MEGABYTES
-
-MEASURED: Final = """
-import atexit, os, resource, sys
-
-def peak():
-    # What getrusage says of a child counts the memory of the parent that it was forked from.
-    try:
-        with open("/proc/self/status") as status:
-            return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM"))
-    except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << (0 if sys.platform == "darwin" else 10)
-
-atexit.register(lambda: os.write(2, b"\\npeak %d\\n" % peak()))
-"""
 
 TRACKED: Final = (
     MEASURED
@@ -76,25 +61,10 @@ with Workspace.init(sys.argv[1]) as workspace:
 )
 
 
-def measured(program: str, *words: str, folder: Path, output: int | None = subprocess.PIPE) -> tuple[bytes, int]:
-    """Run a program that reports its peak memory; return its output and the peak, in bytes."""
-    ran = subprocess.run(
-        [sys.executable, "-P", "-c", program, *words],
-        cwd=folder,
-        env=environment({}),
-        stdout=output,
-        stderr=subprocess.PIPE,
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr.decode()
-    return ran.stdout or b"", int(ran.stderr.rpartition(b"peak ")[2])
-
-
 def command(*words: str, folder: Path, output: int | None = subprocess.PIPE) -> tuple[bytes, int]:
     # Not through its entry point, which would end the process before the measurement.
     program = MEASURED + f"sys.argv[1:] = {list(words)!r}\nfrom cli.shell.main import main\nsys.exit(main())"
-    return measured(program, folder=folder, output=output)
+    return measured(program, folder=folder, output=output, patience=PATIENCE)
 
 
 def made(path: Path, megabytes: int) -> None:
@@ -111,7 +81,7 @@ def tracked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
     """Return a workspace in which a large file was used in every way, and the memory that this took."""
     root = tmp_path_factory.mktemp("large")
     made(root / "big", MEGABYTES)
-    return root, measured(TRACKED, str(root), folder=root)[1]
+    return root, measured(TRACKED, str(root), folder=root, patience=PATIENCE)[1]
 
 
 def test_huge_file_is_recorded_moved_deleted_and_restored(tracked: tuple[Path, int]) -> None:

@@ -724,8 +724,8 @@ def test_doctor_says_how_to_inspect_a_server_that_does_not_answer(
 @pytest.mark.usefixtures("short_patience")
 def test_doctor_says_how_to_inspect_a_command_that_takes_too_long(project: Path, tmp_path: Path) -> None:
     CommandRunner(project)
-    slow = Programs(cas=executable(tmp_path / "cas", "exec sleep 60"), server="/nonexistent")
+    slow = Programs(cas=executable(tmp_path / "cas", "exec sleep 60"), server=str(tmp_path / "none"))
     first, second, *_ = doctor.examine(project, tmp_path, slow, [])
     assert not first.ok
     assert first.said.endswith(f"otherwise `{slow.cas} --version < /dev/null` shows its output")
-    assert (second.ok, second.said) == (False, "[Errno 2] No such file or directory: '/nonexistent'")
+    assert (second.ok, second.said) == (False, f"[Errno 2] No such file or directory: '{slow.server}'")

@@ -499,7 +499,8 @@ def _asked(listener: socket.socket) -> Start | socket.socket | None:
                 else:
                     for fd in start.files:
                         os.close(fd)
-                connection.sendall(b"%d\n" % child)
+                with suppress(BrokenPipeError):  # who asked may have gone
+                    connection.sendall(b"%d\n" % child)
                 asked[child] = connection
 
 

@@ -196,7 +196,8 @@ class ReviewPage:
 
     def top(self, what: "Locator") -> float:
         """Return where on the screen an element begins, in pixels."""
-        return self.box(what)["y"]
+        top: float = self.box(what)["y"]
+        return top
 
     def overflow(self) -> int:
         """Return by how many pixels the page is wider than the screen."""
